@@ -1,0 +1,292 @@
+"""Everything a person can set about a run, as typed fields.
+
+Defaults reproduce the released Co-RL code's optimiser settings (loss `bnpo`, beta 0, group-scaled
+rewards, temperature 1; arXiv 2608.17253 and its repository), at a size that a laptop can train.
+An unknown key is an error that names the nearest known one.
+"""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from corl_core import ring, tiny_names
+from corl_core.config_errors import ConfigError, did_you_mean, explain, with_override
+
+PRESETS = Path(__file__).parent / "presets"
+METHODS = ("corl", "ttrl", "ground_truth")
+METHOD_LABELS = {"corl": "Co-RL", "ttrl": "TTRL", "ground_truth": "Supervised GRPO"}
+
+AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unknown_keys(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for key in values:
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key '{key}'{did_you_mean(str(key), list(cls.model_fields))}")
+        return values
+
+
+class AgentConfig(_Strict):
+    """One trained model of the cohort."""
+
+    name: AgentName = Field(description="Short name, unique in the cohort: a-z, 0-9, '-' and '_'.")
+    model: str = Field(
+        min_length=1,
+        description="Where the base model comes from: 'tiny:FAMILY' (built in), a Hugging Face id, or a local folder.",
+    )
+    revision: str | None = Field(None, description="Branch, tag or commit of a Hugging Face id.")
+    school: str | None = Field(
+        None, description="For a tiny model: the school that taught it. None: its family's own school."
+    )
+    seed: int = Field(
+        0, ge=0, le=9, description="For a tiny model: tells apart two models of one family and school in one cohort."
+    )
+
+    @model_validator(mode="after")
+    def _tiny_is_known(self) -> "AgentConfig":
+        if self.model.startswith("tiny:"):
+            tiny_names.parse_tiny(self.model)
+            if self.school is not None:
+                tiny_names.check_school(self.school)
+        elif self.school is not None:
+            raise ValueError(
+                f"school={self.school!r} with model={self.model!r}: only tiny models are schooled; "
+                "remove 'school' or use a model like 'tiny:llama'"
+            )
+        return self
+
+
+class DataConfig(_Strict):
+    """Training questions, held-out questions, and how a question becomes a prompt."""
+
+    train: str = Field(
+        "arithmetic",
+        description="Training questions: 'arithmetic' (built in), a .jsonl/.json/.csv/.tsv/.parquet file, "
+        "or a Hugging Face dataset id.",
+    )
+    train_split: str = Field("train", description="Split of a Hugging Face dataset to train on.")
+    config: str | None = Field(None, description="Configuration (subset) of a Hugging Face dataset.")
+    revision: str | None = Field(None, description="Revision of a Hugging Face dataset.")
+    eval: str | None = Field(
+        None, description="Held-out questions, given as for 'train'. None: the built-in ones for 'arithmetic', else none."
+    )
+    eval_split: str = Field("test", description="Split of a Hugging Face dataset to evaluate on.")
+    question_column: str | None = Field(None, description="Column with the question. None: guessed from its name.")
+    answer_column: str | None = Field(None, description="Column with the true answer. None: guessed; may be absent.")
+    num_questions: int | None = Field(None, ge=1, description="Use only the first so many training questions.")
+    prompt_template: str = Field(
+        "{question}\nPlease reason step by step, and put your final answer within \\boxed{{}}.",
+        description="Python format string that turns a question into a prompt; {question} is required.",
+    )
+    system_prompt: str | None = Field(None, description="System message; used with a chat template only.")
+    chat_template: Literal["auto", "always", "never"] = Field(
+        "auto", description="Wrap the prompt in the tokenizer's chat template: auto does so when it has one."
+    )
+
+    @field_validator("prompt_template")
+    @classmethod
+    def _template_has_question(cls, value: str) -> str:
+        try:
+            text = value.format(question="<q>")
+        except (KeyError, IndexError, ValueError) as error:
+            raise ValueError(
+                f"prompt_template={value!r} is not a format string with the one field {{question}} ({error}); "
+                "double every other brace: {{ and }}"
+            ) from error
+        if "<q>" not in text:
+            raise ValueError(f"prompt_template={value!r} has no {{question}}; without it every prompt is the same")
+        return value
+
+
+class GRPOSettings(_Strict):
+    """GRPO, with TRL's names and TRL's meaning."""
+
+    max_steps: int = Field(200, ge=1, description="Optimiser steps an agent takes.")
+    questions_per_step: int = Field(8, ge=1, description="Different questions in each step.")
+    num_generations: int = Field(8, ge=2, description="Completions (K) an agent samples for each question: one group.")
+    max_completion_length: int = Field(24, ge=1, description="Longest completion, in tokens.")
+    temperature: float = Field(1.0, gt=0, le=5, description="Sampling temperature.")
+    learning_rate: float = Field(1e-4, gt=0, le=1, description="Peak learning rate of AdamW.")
+    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
+        "linear", description="How the learning rate changes over the run."
+    )
+    warmup_steps: int = Field(0, ge=0, description="Steps over which the learning rate rises to its peak.")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW's decoupled weight decay.")
+    adam_beta2: float = Field(0.999, gt=0, lt=1, description="AdamW's second-moment decay.")
+    max_grad_norm: float = Field(1.0, gt=0, description="Gradient norm above which gradients are scaled down.")
+    beta: float = Field(0.0, ge=0, description="Weight of the KL penalty towards the base model.")
+    epsilon: float = Field(0.2, gt=0, description="Clip range of the probability ratio.")
+    num_iterations: int = Field(1, ge=1, description="Updates made from each batch of rollouts.")
+    gradient_accumulation_steps: int = Field(
+        1, ge=1, description="Slices a step's rollouts are split into for the update, to save memory."
+    )
+    loss_type: Literal["bnpo", "dapo", "grpo", "dr_grpo"] = Field(
+        "bnpo", description="How token losses are averaged (TRL): bnpo is the mean over the step's completion tokens."
+    )
+    scale_rewards: Literal["group", "batch", "none"] = Field(
+        "group", description="Whose standard deviation divides the advantages."
+    )
+    bf16: bool = Field(False, description="Compute in bfloat16 (for GPUs; slower on most CPUs).")
+    gradient_checkpointing: bool = Field(False, description="Trade time for memory in the backward pass.")
+
+
+class VoteConfig(_Strict):
+    """How a group of answers becomes a vote, and when a vote counts."""
+
+    tie: Literal["first", "abstain"] = Field(
+        "first", description="Two answers with the same count: the one sampled first wins, or no vote is cast."
+    )
+    min_share: float = Field(
+        0.0, ge=0, le=1, description="Smallest vote share (of the parsed answers) at which a vote counts as a pseudo-label."
+    )
+
+
+class EvalConfig(_Strict):
+    """Held-out evaluation; it never touches training and its sampling does not disturb the rollouts'."""
+
+    every_steps: int = Field(25, ge=1, description="Steps between evaluations; step 0 and the last step always are.")
+    num_questions: int = Field(200, ge=0, description="Held-out questions; 0 turns evaluation off.")
+    num_samples: int = Field(8, ge=1, description="Completions sampled for each held-out question.")
+
+
+class ExchangeConfig(_Strict):
+    """The vote exchange between agents."""
+
+    timeout_s: float = Field(
+        600, gt=0, description="Longest an agent waits for its peer's votes, in seconds, before the run ends with an error."
+    )
+
+
+class RunConfig(_Strict):
+    """One training of one cohort."""
+
+    name: str = Field(min_length=1, max_length=80, description="What the run is called.")
+    preset: str | None = Field(None, description="Preset this configuration started from.")
+    notes: str = Field("", max_length=2000, description="Anything worth remembering.")
+    method: Literal["corl", "ttrl", "ground_truth"] = Field(
+        "corl",
+        description="Where an agent's reward target comes from: its peer's vote (corl), its own vote (ttrl), the truth.",
+    )
+    seed: int = Field(0, ge=0, description="What makes two runs of one preset differ: base models, question order, sampling.")
+    agents: list[AgentConfig] = Field(min_length=1, max_length=16, description="The cohort.")
+    ring: list[AgentName] | None = Field(
+        None, description="Order of the agents on the ring; each one's vote rewards the next. None: as listed."
+    )
+    data: DataConfig = Field(default_factory=DataConfig, description="Questions and prompts.")
+    grpo: GRPOSettings = Field(default_factory=GRPOSettings, description="Optimisation.")
+    vote: VoteConfig = Field(default_factory=VoteConfig, description="Voting.")
+    eval: EvalConfig = Field(default_factory=EvalConfig, description="Evaluation.")
+    exchange: ExchangeConfig = Field(default_factory=ExchangeConfig, description="Vote exchange.")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where agents train; auto takes a GPU if there is one.")
+    threads_per_agent: int = Field(1, ge=1, description="CPU threads of each agent.")
+
+    @model_validator(mode="after")
+    def _cohort_fits_method(self) -> "RunConfig":
+        names = [agent.name for agent in self.agents]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"agents: the name '{repeated[0]}' is used twice; every agent needs its own")
+        if self.method == "corl" and len(names) < 2:
+            raise ValueError(
+                f"agents: method 'corl' needs at least 2 agents and has {len(names)}; add one, or use method 'ttrl' "
+                "(a ring of one)"
+            )
+        if self.ring is not None:
+            if self.method != "corl":
+                raise ValueError(f"ring: method '{self.method}' has no ring; remove 'ring' or use method 'corl'")
+            ring.check_order(self.ring, names)
+        rollouts, slices = self.grpo.questions_per_step * self.grpo.num_generations, self.grpo.gradient_accumulation_steps
+        if rollouts % slices:
+            raise ValueError(
+                f"grpo.gradient_accumulation_steps={slices} must divide questions_per_step × num_generations = {rollouts}"
+            )
+        return self
+
+    def peers(self) -> dict[str, str]:
+        """agent → the agent whose vote rewards it; itself for `ttrl`; empty for `ground_truth`."""
+        names = [agent.name for agent in self.agents]
+        if self.method == "corl":
+            return ring.peers(self.ring or names)
+        return {name: name for name in names} if self.method == "ttrl" else {}
+
+    def agent(self, name: str) -> AgentConfig:
+        return next(agent for agent in self.agents if agent.name == name)
+
+    def families(self) -> str:
+        """The models in words, in cohort order, e.g. 'tiny:llama × tiny:qwen2'."""
+        return " × ".join(agent.model for agent in self.agents)
+
+    def to_yaml(self) -> str:
+        """This configuration as YAML, without the fields that keep their default."""
+        values = self.model_dump(exclude_defaults=True)
+        return yaml.safe_dump({"name": self.name, "method": self.method} | values, sort_keys=False, allow_unicode=True)
+
+    @classmethod
+    def from_yaml(cls, text: str, overrides: list[str] = (), source: str = "configuration") -> "RunConfig":
+        return from_values(parse_yaml(text, source), overrides, source)
+
+    def flat(self) -> dict[str, str | int | float | bool | None]:
+        """Every field as 'grpo.learning_rate' → value (lists by index), for tables and MLflow params."""
+        return dict(_flatten(self.model_dump()))
+
+
+def _flatten(value: Any, prefix: str = ""):
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flatten(inner, f"{prefix}{key}.")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _flatten(inner, f"{prefix}{index}.")
+    else:
+        yield prefix.removesuffix("."), value
+
+
+def parse_yaml(text: str, source: str) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{source} is not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{source} holds {type(values).__name__}, not 'key: value' lines")
+    return values
+
+
+def from_values(values: dict[str, Any], overrides: list[str], source: str) -> RunConfig:
+    """Builds the configuration; `overrides` are `dotted.key=value` strings. Raises ConfigError."""
+    for override in overrides:
+        values = with_override(values, override)
+    try:
+        return RunConfig.model_validate(values)
+    except ValueError as error:
+        raise ConfigError(explain(error, source)) from error
+
+
+def preset_names() -> list[str]:
+    return sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+def load_config(source: str | Path, overrides: list[str] = ()) -> RunConfig:
+    """A preset's name or a YAML file, with `dotted.key=value` overrides. Raises ConfigError."""
+    name = str(source)
+    path = Path(source)
+    if re.fullmatch(r"[a-z0-9-]+", name) and (PRESETS / f"{name}.yaml").is_file():
+        values = parse_yaml((PRESETS / f"{name}.yaml").read_text(encoding="utf-8"), f"preset '{name}'")
+        return from_values({"name": name, "preset": name} | values, list(overrides), f"preset '{name}'")
+    if path.suffix in (".yaml", ".yml"):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"cannot read '{path}': {error.__class__.__name__}: {error}") from error
+        return RunConfig.from_yaml(text, list(overrides), f"'{path}'")
+    raise ConfigError(
+        f"'{name}' is neither a preset nor a .yaml file{did_you_mean(name, preset_names())}. "
+        f"Presets: {', '.join(preset_names())}"
+    )
