@@ -1,0 +1,87 @@
+"""How votes travel: one answer a question, from each agent to the next on the ring, and nothing else.
+
+The supervisor hosts a `TCPStore` from torch.distributed. In each round an agent publishes its votes under its own name,
+then waits for its peer's. A message carries a digest of the question ids: a peer that drew other questions is an error,
+not a wrong label. Messages stay in the store, so an agent that is restarted can read old rounds again.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from torch.distributed import TCPStore
+
+CONNECT_S = 20
+TICK_S = 0.5  # how often a waiting agent looks whether the run was aborted
+ABORT = "abort"
+
+
+class CohortError(RuntimeError):
+    """The cohort cannot go on; the text names the agent and the round."""
+
+
+class RunStopped(Exception):
+    """Somebody asked the run to stop while this agent was waiting."""
+
+
+def host_store() -> TCPStore:
+    """A store on a free port of the loopback address, for the supervisor; `.port` is where agents connect."""
+    return TCPStore("127.0.0.1", 0, None, is_master=True, timeout=timedelta(seconds=CONNECT_S), wait_for_workers=False)
+
+
+def digest(question_ids: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join(question_ids).encode()).hexdigest()[:16]
+
+
+class Exchange:
+    """One agent's end of the ring."""
+
+    def __init__(self, agent: str, peer: str, port: int, timeout_s: float, stopping: Callable[[], bool] = lambda: False):
+        self.agent, self.peer, self.timeout_s, self._stopping = agent, peer, timeout_s, stopping
+        self._store = TCPStore("127.0.0.1", port, None, is_master=False, timeout=timedelta(seconds=CONNECT_S))
+
+    def ready(self) -> None:
+        """Waits until the peer is ready for the first round; making its base model may take it minutes."""
+        self._store.set(f"ready/{self.agent}", "1")
+        self._wait(f"ready/{self.peer}", "start", None)
+
+    def swap(self, round_id: int, question_ids: Sequence[str], votes: Sequence[str | None]) -> list[str | None]:
+        """Publishes my votes (an answer's text, or None for no vote) and returns my peer's on the same questions.
+
+        Raises CohortError when the peer drew other questions, is too late, or the run was aborted.
+        """
+        mine = digest(question_ids)
+        self._store.set(f"votes/{round_id}/{self.agent}", json.dumps({"digest": mine, "votes": list(votes)}))
+        message = json.loads(self._wait(f"votes/{round_id}/{self.peer}", f"round {round_id}", self.timeout_s))
+        if message["digest"] != mine:
+            raise CohortError(
+                f"round {round_id}: agent '{self.agent}' and its peer '{self.peer}' drew different questions "
+                f"(digest {mine} against {message['digest']}); check that both read the same data and seed"
+            )
+        return message["votes"]
+
+    def _wait(self, key: str, moment: str, timeout_s: float | None) -> str:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._arrived(key, moment, deadline):
+            if self._store.check([ABORT]):
+                raise CohortError(f"{moment}: {self._store.get(ABORT).decode()}")
+            if self._stopping():
+                raise RunStopped
+            if deadline is not None and time.monotonic() > deadline:
+                raise CohortError(
+                    f"{moment}: agent '{self.agent}' had no votes from its peer '{self.peer}' within {timeout_s:g} s; "
+                    "raise exchange.timeout_s if the peer is only slower"
+                )
+        return self._store.get(key).decode()
+
+    def _arrived(self, key: str, moment: str, deadline: float | None) -> bool:
+        left = TICK_S if deadline is None else min(TICK_S, max(0.01, deadline - time.monotonic()))
+        try:
+            self._store.wait([key], timedelta(seconds=left))
+            return True
+        except RuntimeError as error:  # a time-out and a lost host are both DistStoreError; only the text differs
+            if "timeout" in str(error).lower() or "timed out" in str(error).lower():
+                return False
+            raise CohortError(f"{moment}: agent '{self.agent}' lost the vote store: {str(error).splitlines()[0][:200]}") from error

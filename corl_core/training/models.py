@@ -1,0 +1,60 @@
+"""Base models: a tiny schooled one, a folder, or a Hugging Face id; and prompts in the form a model expects."""
+
+import os
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from corl_core.config import AgentConfig, DataConfig, RunConfig
+from corl_core.tiny_names import is_tiny, parse_tiny
+from corl_core.training.schools import base_model
+from corl_core.training.warm_up import Progress
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+class ModelError(ValueError):
+    """A model that cannot be loaded; the text names the agent and what to do."""
+
+
+def cache_dir() -> Path:
+    """Where tiny base models are kept: `CORL_CACHE`, or runs/base_models in the project."""
+    return Path(os.environ.get("CORL_CACHE") or PROJECT / "runs" / "base_models")
+
+
+def base_seed(run_seed: int, agent: AgentConfig) -> int:
+    """Seed of a tiny base model: another run seed or another agent seed gives another model of the family."""
+    return 10 * run_seed + agent.seed
+
+
+def load(
+    config: RunConfig, agent: AgentConfig, device: str, progress: Progress | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The agent's own copy of its base model, in float32 (bfloat16 is autocast), and its tokenizer. Raises ModelError."""
+    where: str | Path = agent.model
+    if is_tiny(agent.model):
+        family, width = parse_tiny(agent.model)
+        seed = base_seed(config.seed, agent)
+        where = base_model(family, width=width, seed=seed, school=agent.school, cache_dir=cache_dir(), progress=progress)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(where, revision=agent.revision, padding_side="left")
+        model = AutoModelForCausalLM.from_pretrained(where, revision=agent.revision, dtype=torch.float32)
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(f"agent '{agent.name}': cannot load model='{agent.model}': {reason}") from error
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model.to(device), tokenizer
+
+
+def prompt(question: str, data: DataConfig, tokenizer: PreTrainedTokenizerBase) -> str:
+    """The exact text the model continues."""
+    text = data.prompt_template.format(question=question)
+    if data.chat_template == "never" or (data.chat_template == "auto" and not tokenizer.chat_template):
+        return text
+    if not tokenizer.chat_template:
+        raise ModelError("data.chat_template='always', but this model's tokenizer has no chat template; use 'auto'")
+    system = [{"role": "system", "content": data.system_prompt}] if data.system_prompt else []
+    messages = [*system, {"role": "user", "content": text}]
+    return tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)

@@ -1,0 +1,56 @@
+"""What one agent writes down: a journal line a step, and every rollout as Parquet."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from corl_core.diagnostics import Step, agent_metrics
+from corl_core.runs.journal import Journal
+
+SHARD_STEPS = 25
+ROLLOUT_SCHEMA = pa.schema(
+    [
+        ("step", pa.int32()), ("question_id", pa.string()), ("question", pa.string()), ("agent", pa.string()),
+        ("completion", pa.string()), ("answer", pa.string()), ("key", pa.string()), ("pseudo_label", pa.string()),
+        ("reward", pa.float32()), ("truth", pa.string()),
+    ]
+)  # fmt: skip
+
+
+class Recorder:
+    """The journal and the rollouts of one agent."""
+
+    def __init__(self, folder: Path, agent: str):
+        self.agent, self.journal = agent, Journal(folder / "journal.jsonl")
+        self._folder, self._rows, self._first_step = folder / "rollouts", [], None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._std_at_start: float | None = None
+
+    def step(self, step: int, question_ids: list[str], record: Step, measured: dict[str, float]) -> None:
+        """One journal line: the metrics of a step, and the votes that the cohort's metrics need."""
+        metrics = agent_metrics(record) | measured
+        if std := metrics.get("reward_std"):
+            self._std_at_start = self._std_at_start or std
+        if self._std_at_start and "reward_std" in metrics:
+            metrics["reward_std_normalized"] = metrics["reward_std"] / self._std_at_start
+        votes = [vote.key for vote in record.votes]
+        self.journal.write("step", step=step, metrics=metrics, questions=question_ids, votes=votes, truths=list(record.truths))
+
+    def rollouts(self, step: int, rows: list[dict[str, Any]]) -> None:
+        """Keeps a step's rollouts; a shard is written every SHARD_STEPS steps."""
+        self._first_step = step if self._first_step is None else self._first_step
+        self._rows += [{"step": step, "agent": self.agent} | row for row in rows]
+        if step - self._first_step + 1 >= SHARD_STEPS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is kept as one shard; readers see it whole or not at all."""
+        if not self._rows:
+            return
+        name = f"{self._first_step:06d}-{self._rows[-1]['step']:06d}.parquet"
+        unfinished = self._folder / f".{name}"
+        pq.write_table(pa.Table.from_pylist(self._rows, ROLLOUT_SCHEMA), unfinished)
+        unfinished.rename(self._folder / name)
+        self._rows, self._first_step = [], None

@@ -1,0 +1,92 @@
+"""TRL's GRPOTrainer with the smallest change that a cohort needs.
+
+Votes come in through a plain reward function and rollouts through `rollout_func`, both public. The one override leaves
+out rows whose advantage is zero: at beta = 0 they add nothing to the gradient, and late in training they are most of a
+batch. The loss keeps its value because it is scaled back to the full batch's token (or row) count.
+"""
+
+from typing import Any
+
+import torch
+from trl import GRPOConfig, GRPOTrainer
+
+from corl_core.config import RunConfig
+
+BATCH_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages")
+
+
+class CohortTrainer(GRPOTrainer):
+    """GRPO for one agent. `skip_zero_rows` is safe at beta = 0 without an entropy bonus."""
+
+    skip_zero_rows = True
+
+    def _compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        keep = inputs["advantages"] != 0
+        if not self.skip_zero_rows or self.beta != 0.0 or self._entropy_bonus_enabled or bool(keep.all()):
+            return super()._compute_loss(model, inputs)
+        if not keep.any():
+            return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
+        kept = inputs | {key: value[keep] for key, value in inputs.items() if self._is_per_row(value, keep)}
+        return super()._compute_loss(model, _trim(kept)) * self._share(inputs, keep)
+
+    @staticmethod
+    def _is_per_row(value: Any, keep: torch.Tensor) -> bool:
+        return isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] == keep.shape[0]
+
+    def _share(self, inputs: dict[str, Any], keep: torch.Tensor) -> float | torch.Tensor:
+        """What brings the kept rows' loss to the full batch's denominator."""
+        if self.loss_type == "bnpo":  # mean over tokens
+            return inputs["completion_mask"][keep].sum() / inputs["completion_mask"].sum()
+        if self.loss_type in ("grpo", "dr_grpo"):  # mean over rows
+            return keep.float().mean()
+        return 1.0  # dapo divides by a count that was taken before
+
+
+def _trim(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Drops the columns that are padding in every kept row."""
+    first = int(inputs["prompt_mask"].any(0).int().argmax())
+    length = int(inputs["completion_mask"].sum(1).max())
+    trimmed = {key: inputs[key][:, first:] for key in ("prompt_ids", "prompt_mask")}
+    trimmed |= {
+        key: inputs[key][:, :length]
+        for key in ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps")
+        if key in inputs
+    }
+    return inputs | trimmed
+
+
+def grpo_arguments(config: RunConfig, output_dir: str, seed: int, use_cpu: bool) -> GRPOConfig:
+    """The run's settings as TRL takes them. One batch of rollouts feeds one step, in the order they were laid out."""
+    grpo = config.grpo
+    rows = grpo.questions_per_step * grpo.num_generations
+    return GRPOConfig(
+        output_dir=output_dir,
+        seed=seed,
+        max_steps=grpo.max_steps,
+        per_device_train_batch_size=rows // grpo.gradient_accumulation_steps,
+        gradient_accumulation_steps=grpo.gradient_accumulation_steps,
+        num_generations=grpo.num_generations,
+        max_completion_length=grpo.max_completion_length,
+        temperature=grpo.temperature,
+        learning_rate=grpo.learning_rate,
+        lr_scheduler_type=grpo.lr_scheduler_type,
+        warmup_steps=grpo.warmup_steps,
+        weight_decay=grpo.weight_decay,
+        adam_beta2=grpo.adam_beta2,
+        max_grad_norm=grpo.max_grad_norm,
+        beta=grpo.beta,
+        epsilon=grpo.epsilon,
+        num_iterations=grpo.num_iterations,
+        loss_type=grpo.loss_type,
+        scale_rewards=grpo.scale_rewards,
+        bf16=grpo.bf16,
+        gradient_checkpointing=grpo.gradient_checkpointing,
+        shuffle_dataset=False,
+        logging_steps=1,
+        save_strategy="no",
+        eval_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=use_cpu,
+        dataloader_pin_memory=not use_cpu,
+    )
