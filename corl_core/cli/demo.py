@@ -1,0 +1,114 @@
+"""`app`: the dashboard. `demo`: the demo cohort, trained for real, and the dashboard on it."""
+
+import argparse
+import os
+import socket
+import subprocess
+import sys
+import time
+import webbrowser
+from pathlib import Path
+
+from corl_core.cli.progress import follow
+from corl_core.cli.runs import add_overrides
+from corl_core.config import load_config
+from corl_core.runs import launch
+from corl_core.runs.folder import Run, all_runs
+from corl_core.runs.results import results
+
+HOST = "127.0.0.1"
+APP = launch.PROJECT / "app.py"
+
+
+def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
+    app = verbs.add_parser("app", parents=[common], help="open the dashboard")
+    app.set_defaults(run=_app)
+    demo = verbs.add_parser("demo", parents=[common], help="train the demo cohort and open the dashboard on it")
+    demo.set_defaults(run=_demo, config="demo")
+    add_overrides(demo)
+    for verb in (app, demo):
+        verb.add_argument("--port", type=int, default=8501, help="the dashboard's port (default: 8501)")
+        verb.add_argument("--no-browser", action="store_true", help="print the address only")
+
+
+def _app(arguments: argparse.Namespace) -> int:
+    dashboard = _start_dashboard(arguments)
+    _open(arguments, "")
+    try:
+        return dashboard.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        _end(dashboard)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    config = load_config("demo", arguments.overrides)
+    dashboard = _start_dashboard(arguments)
+    try:
+        run = _live_demo(arguments.runs) or launch.launch(config, arguments.runs)
+        print(f"Run {run.id}: three tiny models learn arithmetic from each other's votes (Ctrl-C stops).", flush=True)
+        _open(arguments, f"run?run={run.id}")
+        status = follow(run)
+        if status.state != "finished":
+            print(f"The run {status.state}. {status.reason}", file=sys.stderr)
+            return 1
+        _report(run)
+        print(f"The dashboard stays at http://{HOST}:{arguments.port}/run?run={run.id} until Ctrl-C.", flush=True)
+        dashboard.wait()
+        return 0
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        _end(dashboard)
+
+
+def _live_demo(runs_dir: Path) -> Run | None:
+    """A demo that is still running, so that asking twice does not train twice."""
+    return next((run for run in all_runs(runs_dir) if run.config.preset == "demo" and not run.status().final), None)
+
+
+def _start_dashboard(arguments: argparse.Namespace) -> subprocess.Popen:
+    """Streamlit on the loopback address. Raises LaunchError when the port is taken."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, arguments.port))
+        except OSError as error:
+            port = arguments.port
+            raise launch.LaunchError(f"port {port} is in use: close what uses it, or run: make {arguments.verb} PORT={port + 1}") from error
+    arguments.runs.mkdir(parents=True, exist_ok=True)
+    log = (arguments.runs / "dashboard.log").open("ab")
+    command = [sys.executable, "-m", "streamlit", "run", str(APP), "--server.port", str(arguments.port), "--server.headless", "true"]
+    return subprocess.Popen(
+        command, cwd=launch.PROJECT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        env=os.environ | {"CORL_RUNS": str(arguments.runs)},
+    )  # fmt: skip
+
+
+def _open(arguments: argparse.Namespace, page: str) -> None:
+    url = f"http://{HOST}:{arguments.port}/{page}"
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex((HOST, arguments.port)) == 0:
+                break
+        time.sleep(0.1)
+    print(f"Dashboard: {url}", flush=True)
+    if not arguments.no_browser:
+        webbrowser.open(url)
+
+
+def _end(dashboard: subprocess.Popen) -> None:
+    dashboard.terminate()
+    try:
+        dashboard.wait(10)
+    except subprocess.TimeoutExpired:
+        dashboard.kill()
+
+
+def _report(run: Run) -> None:
+    for name, ends in results(run)["agents"].items():
+        first, last = (ends[end].get("eval/accuracy") for end in ("first", "last"))
+        if first is not None:
+            print(f"  {name:<10} held-out accuracy {first:.2f} → {last:.2f}")

@@ -1,0 +1,168 @@
+"""A run's folder: what it holds, and the honest state of the run in it.
+
+    run.yaml        the resolved configuration
+    status.json     written by the supervisor alone: state, reason, pid with its start time, heartbeat, step
+    stop            present once somebody asked the run to stop
+    supervisor.log, journal.jsonl (cohort metrics), tracking.json (what MLflow has already)
+    agents/NAME/    journal.jsonl, log.txt, rollouts/*.parquet, model/
+
+A stored state is a claim; `Run.status` checks it against the process: a supervisor that is gone has not finished.
+"""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import psutil
+
+from corl_core.config import RunConfig
+
+FINAL = ("finished", "stopped", "failed")
+STALLED_AFTER_S = 60.0  # without a heartbeat; the supervisor beats every second
+STARTED_WITHIN_S = 120.0  # a supervisor that has not written its pid by then never came up
+
+
+class RunNotFound(ValueError):
+    """No run is called that; the text says which there are."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands. Times are Unix seconds."""
+
+    state: str
+    created: float
+    reason: str = ""
+    phase: str = ""  # what a starting run is busy with, e.g. 'base model 40%'
+    pid: int | None = None  # the supervisor's
+    pid_created: float | None = None
+    step: int = 0  # updates that every agent has finished
+    max_steps: int = 0
+    started: float | None = None  # when the first step began
+    ended: float | None = None
+    heartbeat: float | None = None
+
+    @property
+    def final(self) -> bool:
+        return self.state in FINAL
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left at the pace so far; None when unknown."""
+        if self.final or not self.step or self.started is None or self.heartbeat is None:
+            return None
+        return (self.heartbeat - self.started) / self.step * (self.max_steps - self.step)
+
+
+@dataclass(frozen=True)
+class Run:
+    path: Path
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @cached_property
+    def config(self) -> RunConfig:
+        return RunConfig.from_yaml((self.path / "run.yaml").read_text(encoding="utf-8"), source=str(self.path / "run.yaml"))
+
+    def status(self) -> Status:
+        """The state as it is now, whatever the file claims."""
+        return _reconciled(read_status(self.path), (self.path / "stop").exists())
+
+    def agent_path(self, agent: str) -> Path:
+        """Raises KeyError for a name that the cohort does not have, so a name never becomes a path."""
+        if agent not in [known.name for known in self.config.agents]:
+            raise KeyError(agent)
+        return self.path / "agents" / agent
+
+    def journal_paths(self) -> dict[str, Path]:
+        """agent → its journal; '' is the cohort's."""
+        agents = {agent.name: self.agent_path(agent.name) / "journal.jsonl" for agent in self.config.agents}
+        return {"": self.path / "journal.jsonl"} | agents
+
+    def log_tail(self, agent: str | None = None, max_bytes: int = 65_536) -> str:
+        """The end of an agent's log, or of the supervisor's for None; '' when there is none yet."""
+        path = self.path / "supervisor.log" if agent is None else self.agent_path(agent) / "log.txt"
+        if not path.exists():
+            return ""
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - max_bytes))
+            return file.read().decode("utf-8", errors="replace")
+
+    def rollout_files(self, agent: str) -> list[Path]:
+        """The Parquet shards of an agent's rollouts, in step order."""
+        return sorted((self.agent_path(agent) / "rollouts").glob("*.parquet"))
+
+
+def default_runs_dir() -> Path:
+    """`CORL_RUNS`, or runs/ in the current folder."""
+    return Path(os.environ.get("CORL_RUNS") or "runs").resolve()
+
+
+def all_runs(runs_dir: Path) -> list[Run]:
+    """Every run in the folder, newest first; a folder without a readable run.yaml is not a run."""
+    runs = [Run(path.parent) for path in Path(runs_dir).glob("*/run.yaml")]
+    return sorted(runs, key=lambda run: run.id, reverse=True)
+
+
+def find_run(runs_dir: Path, ref: str) -> Run:
+    """A run by id, by an unambiguous start of its id, or the newest with that name. Raises RunNotFound."""
+    runs = all_runs(runs_dir)
+    if exact := [run for run in runs if run.id == ref]:
+        return exact[0]
+    if named := [run for run in runs if run.config.name == ref]:
+        return named[0]
+    starting = [run for run in runs if ref and run.id.startswith(ref)]
+    if len(starting) == 1:
+        return starting[0]
+    known = ", ".join(run.id for run in (starting or runs)[:5]) or "none"
+    what = f"{len(starting)} runs start with '{ref}'" if starting else f"no run '{ref}'"
+    raise RunNotFound(f"{what} in {runs_dir}; give one id (newest: {known})")
+
+
+def read_status(path: Path) -> Status:
+    try:
+        return Status(**json.loads((path / "status.json").read_text()))
+    except FileNotFoundError:
+        return Status(state="starting", created=(path / "run.yaml").stat().st_mtime)
+    except (json.JSONDecodeError, TypeError) as error:
+        return Status(state="failed", created=(path / "run.yaml").stat().st_mtime, reason=f"status.json is damaged: {error}")
+
+
+def write_status(path: Path, status: Status) -> None:
+    write_atomically(path / "status.json", json.dumps(asdict(status)))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Readers see the old text or the new, never half of one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def is_alive(pid: int, created: float) -> bool:
+    """Whether that very process runs; a pid used again by another program does not count."""
+    try:
+        process = psutil.Process(pid)
+        return abs(process.create_time() - created) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _reconciled(claim: Status, stop_requested: bool) -> Status:
+    if claim.final:
+        return claim
+    now = time.time()
+    if claim.pid is None:
+        if now - claim.created < STARTED_WITHIN_S:
+            return claim
+        return replace(claim, state="failed", reason="the supervisor never started; see supervisor.log")
+    if not is_alive(claim.pid, claim.pid_created or 0.0):
+        return replace(claim, state="failed", reason="the supervisor was killed", ended=claim.heartbeat)
+    if claim.heartbeat is not None and now - claim.heartbeat > STALLED_AFTER_S:
+        return replace(claim, state="stalled", reason=f"no sign of life for {now - claim.heartbeat:.0f} s")
+    return replace(claim, state="stopping") if stop_requested else claim

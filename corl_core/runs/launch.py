@@ -1,0 +1,66 @@
+"""Starting, stopping and deleting runs. A run is its own session: it outlives the browser and the dashboard."""
+
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from corl_core.config import RunConfig
+from corl_core.runs.folder import Run, Status, read_status, write_status
+
+PROJECT = Path(__file__).resolve().parents[2]
+MIN_FREE_BYTES = 200 * 2**20
+
+
+class LaunchError(RuntimeError):
+    """A run that could not be started or removed; the text says what to do."""
+
+
+def create(config: RunConfig, runs_dir: Path) -> Run:
+    """A new run folder with its configuration; nothing is started. Raises LaunchError."""
+    slug = re.sub(r"[^a-z0-9]+", "-", config.name.lower()).strip("-")[:40] or "run"
+    path = Path(runs_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{slug}-{secrets.token_hex(2)}"
+    try:
+        path.mkdir(parents=True)
+        if shutil.disk_usage(path).free < MIN_FREE_BYTES:
+            raise LaunchError(f"less than {MIN_FREE_BYTES >> 20} MB free in {runs_dir}: free some disk or use --runs DIR")
+        (path / "run.yaml").write_text(config.to_yaml(), encoding="utf-8")
+        write_status(path, Status(state="starting", created=time.time(), max_steps=config.grpo.max_steps))
+    except OSError as error:
+        raise LaunchError(f"cannot write to {runs_dir}: {error.strerror}; use --runs DIR with a folder you may write") from error
+    return Run(path)
+
+
+def launch(config: RunConfig, runs_dir: Path) -> Run:
+    """Starts a run in the background and returns at once."""
+    run = create(config, runs_dir)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))}
+    with (run.path / "supervisor.log").open("wb") as log:
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "corl_core", "supervise", str(run.path)],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=environment,
+        )  # fmt: skip
+    # Within milliseconds, so well before the supervisor, which takes its status over from here.
+    process = psutil.Process(supervisor.pid)
+    write_status(run.path, replace(read_status(run.path), pid=process.pid, pid_created=process.create_time()))
+    return run
+
+
+def stop(run: Run) -> None:
+    """Asks a run to stop after the current step; returns at once. A run that has ended is left as it is."""
+    if not run.status().final:
+        (run.path / "stop").touch()
+
+
+def delete(run: Run) -> None:
+    """Removes the run's folder; its curves in MLflow stay. Raises LaunchError while it runs."""
+    if not run.status().final:
+        raise LaunchError(f"{run.id} is still {run.status().state}: stop it first")
+    shutil.rmtree(run.path)

@@ -1,0 +1,166 @@
+"""Journals → MLflow. Only a run's supervisor (or `sync`) writes, in batches, from what the journals say.
+
+One parent run a cohort, one child run an agent. What has been logged is remembered as byte offsets into the journals in
+tracking.json, written after MLflow has confirmed; a line logged twice after a crash is the same row with the same time
+stamp, which MLflow keeps once. When MLflow is down or slow the journals simply wait.
+"""
+
+import json
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from corl_core.config import METHOD_LABELS, RunConfig
+from corl_core.runs.folder import Run, Status, write_atomically
+from corl_core.runs.journal import Tail
+from corl_core.tracking.store import EXPERIMENT, ensure_store, tracking_uri
+
+INTERVAL_S = 2.0
+RETRY_S = 5.0
+BATCH = 1000  # MLflow's limit on metrics in one call
+LINES_AT_ONCE = 30  # journal lines in one call; a line holds about 25 metrics
+MLFLOW_STATES = {"finished": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}
+
+
+class RunLogger:
+    """Logs one run into one tracking store, from where it left off."""
+
+    def __init__(self, run: Run, uri: str):
+        self.run, self.uri = run, uri
+        self._path = run.path / "tracking.json"
+        everything = json.loads(self._path.read_text()) if self._path.exists() else {}
+        self._state: dict[str, Any] = everything.get(uri, {"runs": {}, "offsets": {}})
+        self._client: Any = None
+
+    def flush(self) -> None:
+        """Logs every whole journal line not yet logged. Raises whatever MLflow raises; nothing is lost by that."""
+        self._connect()
+        for agent, path in self.run.journal_paths().items():
+            tail = Tail(path, self._state["offsets"].get(agent, 0))
+            while lines := tail.read(LINES_AT_ONCE):
+                self._log(self._state["runs"][agent], lines)
+                self._state["offsets"][agent] = tail.offset
+                self._save()
+
+    def end(self, status: Status) -> None:
+        """Closes the MLflow runs with the state that the run ended in."""
+        self._connect()
+        for run_id in self._state["runs"].values():
+            self._client.set_tag(run_id, "corl.state", status.state)
+            if status.reason:
+                self._client.set_tag(run_id, "corl.reason", status.reason[:500])
+            self._client.set_terminated(run_id, MLFLOW_STATES[status.state], int((status.ended or time.time()) * 1000))
+
+    def _connect(self) -> None:
+        if self._client is None:
+            self._client = ensure_store(self.uri, self.run.path.parent)
+        if len(self._state["runs"]) == 1 + len(self.run.config.agents):
+            return
+        config = self.run.config
+        experiment = self._client.get_experiment_by_name(EXPERIMENT).experiment_id
+        for agent in ["", *(agent.name for agent in config.agents)]:
+            if agent not in self._state["runs"]:
+                tags = _tags(self.run, agent, self._state["runs"].get(""))
+                name = f"{config.name} · {agent}" if agent else config.name
+                started = int(self.run.status().created * 1000)
+                made = self._client.create_run(experiment, start_time=started, tags=tags, run_name=name)
+                self._state["runs"][agent] = made.info.run_id
+                self._save()
+        self._log_params(config)
+
+    def _log_params(self, config: RunConfig) -> None:
+        from mlflow.entities import Param
+
+        params = [Param(key, str(value)[:6000]) for key, value in config.flat().items()]
+        for start in range(0, len(params), 100):  # MLflow's limit on parameters in one call
+            self._client.log_batch(self._state["runs"][""], params=params[start : start + 100])
+
+    def _log(self, run_id: str, lines: list[dict[str, Any]]) -> None:
+        from mlflow.entities import Metric
+
+        metrics = [
+            Metric(name, value, int(line["time"] * 1000), line["step"])
+            for line in lines
+            for name, value in line.get("metrics", {}).items()
+        ]
+        for start in range(0, len(metrics), BATCH):
+            self._client.log_batch(run_id, metrics=metrics[start : start + BATCH])
+
+    def _save(self) -> None:
+        everything = json.loads(self._path.read_text()) if self._path.exists() else {}
+        write_atomically(self._path, json.dumps(everything | {self.uri: self._state}))
+
+
+class Tracker(threading.Thread):
+    """The supervisor's logging thread: it may fail or hang as MLflow does, and training goes on."""
+
+    def __init__(self, run: Run):
+        super().__init__(daemon=True, name="tracker")
+        self._run, self._uri = run, tracking_uri(run.path.parent)
+        self._ended: Status | None = None
+        self._wake, self.done = threading.Event(), threading.Event()
+
+    def run(self) -> None:
+        logger, told = RunLogger(self._run, self._uri), False
+        while True:
+            ended = self._ended
+            try:
+                logger.flush()
+                if ended is not None:
+                    logger.end(ended)
+                    self.done.set()
+                    return
+                delay, told = INTERVAL_S, False
+            except Exception as error:  # MLflow raises many kinds; each means: try again later
+                if not told:
+                    print(f"tracking: {self._uri} does not answer, will retry: {str(error)[:300]}", flush=True)
+                delay, told = RETRY_S, True
+            self._wake.wait(delay if ended is None else min(delay, 1.0))
+
+    def finish(self, status: Status, timeout_s: float) -> bool:
+        """Logs what is left and closes the MLflow runs; False when MLflow did not answer in time (see `sync`)."""
+        self._ended = status
+        self._wake.set()
+        if self.done.wait(timeout_s):
+            return True
+        print(f"tracking: {self._uri} did not answer; run 'python -m corl_core sync {self._run.id}' when it is back", flush=True)
+        return False
+
+
+def sync(run: Run, uri: str) -> int:
+    """Logs into `uri` what it does not have of this run yet; returns the number of journal lines it has now.
+
+    A run that has ended is closed there with its state.
+    """
+    logger = RunLogger(run, uri)
+    logger.flush()
+    if (status := run.status()).final:
+        logger.end(status)
+    return sum(len(Tail(path).read()) for path in run.journal_paths().values())
+
+
+def _tags(run: Run, agent: str, parent: str | None) -> dict[str, str]:
+    config = run.config
+    tags = {
+        "corl.run_id": run.id, "corl.role": "agent" if agent else "cohort", "corl.method": config.method,
+        "corl.preset": config.preset or "", "corl.seed": str(config.seed),
+        "corl.families": config.agent(agent).model if agent else config.families(),
+    }  # fmt: skip
+    tags |= {"corl.agent": agent, "mlflow.parentRunId": parent or ""} if agent else _git_tags()
+    return tags | {"mlflow.note.content": config.notes or METHOD_LABELS[config.method]}
+
+
+def _git_tags() -> dict[str, str]:
+    """Commit of the code, and whether the working tree differs from it; {} outside a git checkout."""
+
+    def git(*arguments: str) -> str:
+        here = Path(__file__).parent
+        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+
+    try:
+        dirty = "true" if git("status", "--porcelain", "--untracked-files=no") else "false"
+        return {"mlflow.source.git.commit": git("rev-parse", "HEAD"), "corl.git_dirty": dirty}
+    except (OSError, subprocess.SubprocessError):
+        return {}
