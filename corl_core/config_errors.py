@@ -47,6 +47,8 @@ def with_override(values: dict[str, Any], override: str) -> dict[str, Any]:
         raise ConfigError(f"--set {override!r}: expected dotted.key=value, e.g. grpo.learning_rate=1e-4")
     try:
         value = yaml.safe_load(text)
+        if isinstance(value, dict) and set(value.values()) <= {None}:
+            value = text  # '{question}' is a template, not a mapping
     except yaml.YAMLError as error:
         raise ConfigError(f"--set {override!r}: the value is not valid YAML; quote it") from error
     values = copy.deepcopy(values)

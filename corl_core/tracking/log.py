@@ -118,6 +118,7 @@ class Tracker(threading.Thread):
                     print(f"tracking: {self._uri} does not answer, will retry: {str(error)[:300]}", flush=True)
                 delay, told = RETRY_S, True
             self._wake.wait(delay if ended is None else min(delay, 1.0))
+            self._wake.clear()
 
     def finish(self, status: Status, timeout_s: float) -> bool:
         """Logs what is left and closes the MLflow runs; False when MLflow did not answer in time (see `sync`)."""

@@ -1,5 +1,6 @@
 """Where curves are kept: MLflow's tracking store, SQLite in the runs folder unless a server is named."""
 
+import logging
 import os
 import sqlite3
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock
 
 EXPERIMENT = "corl"
+logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
 
 
 def tracking_uri(runs_dir: Path) -> str:
@@ -25,6 +27,9 @@ def ensure_store(uri: str, runs_dir: Path):
     The schema is made under a lock: two processes that open an empty SQLite file at once break it. SQLite is set to
     write-ahead logging, once and for good, so that readers do not hold up the writer.
     """
+    # A server that is down should be noticed soon; whoever logs tries again by itself.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "15")
     from mlflow import MlflowClient
 
     Path(runs_dir).mkdir(parents=True, exist_ok=True)

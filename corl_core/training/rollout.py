@@ -64,7 +64,7 @@ class Sampler:
         prompt_ids = [row[keep.bool()].tolist() for row, keep in zip(ids, mask, strict=True)]
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, logits_to_keep=1)
-        cache = out.past_key_values
+        cache = out.cache
         cache.batch_repeat_interleave(num_generations)
         logits = out.logits[:, -1].repeat_interleave(num_generations, 0)  # (B*K, V)
         rows, width = logits.shape[0], ids.shape[1]
@@ -81,7 +81,7 @@ class Sampler:
                 break
             out = self.model(
                 input_ids=token[:, None], attention_mask=full_mask[:, : width + step + 1],
-                position_ids=position + step, past_key_values=cache, use_cache=True,
+                position_ids=position + step, cache=cache, use_cache=True,
             )  # fmt: skip
             logits = out.logits[:, -1]
         tokens, logprobs, entropies = (torch.stack(column, 1) for column in zip(*columns, strict=True))  # each (B*K, T)

@@ -1,0 +1,65 @@
+"""Who may import whom: the dashboard and the algorithm stay light, and each heavy library has one home."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TRAINING = {"torch", "trl", "transformers", "accelerate", "peft"}
+HOMES = {  # library → the only places that may import it
+    **dict.fromkeys(TRAINING, ("corl_core/training/", "corl_core/bench/")),
+    "mlflow": ("corl_core/tracking/",),
+    "streamlit": ("app.py", "pages/"),
+    "plotly": ("corl_core/figures/", "pages/"),
+    "matplotlib": ("corl_core/figures/",),
+    "datasets": ("corl_core/data/", "corl_core/training/"),
+}
+PURE = ["answers", "votes", "ring", "diagnostics", "metrics", "seeds", "rewards/__init__", "rewards/corl", "rewards/ttrl",
+        "rewards/ground_truth", "rewards/matching"]  # fmt: skip
+
+
+def imported(path: Path) -> set[str]:
+    """Top-level packages that a file imports, inside functions too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+def sources() -> list[Path]:
+    return [ROOT / "app.py", *sorted((ROOT / "pages").rglob("*.py")), *sorted((ROOT / "corl_core").rglob("*.py"))]
+
+
+def offences(path: Path, name: str) -> list[str]:
+    return sorted(library for library in imported(path) & set(HOMES) if not name.startswith(HOMES[library]))
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_each_heavy_library_has_one_home(path):
+    assert offences(path, path.relative_to(ROOT).as_posix()) == []
+
+
+def test_the_check_can_fail(tmp_path):
+    bad = tmp_path / "bad.py"
+    bad.write_text("def f():\n    from torch.nn import Linear\n")
+    assert offences(bad, "pages/bad.py") == ["torch"]
+    assert offences(bad, "corl_core/training/bad.py") == []
+
+
+@pytest.mark.parametrize("module", PURE)
+def test_the_algorithm_needs_the_standard_library_alone(module):
+    allowed = set(sys.stdlib_module_names) | {"corl_core"}
+    assert imported(ROOT / "corl_core" / f"{module}.py") <= allowed
+
+
+def test_reading_and_launching_runs_loads_no_training_library():
+    code = "import sys, corl_core.cli, corl_core.runs.launch, corl_core.figures, corl_core.tracking.reader; " \
+           f"print(sorted(set(sys.modules) & {TRAINING | {'mlflow', 'streamlit'}!r}))"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,65 @@
+"""Sampling: the same distribution as a plain forward pass, whatever the padding and the cache do."""
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from corl_core.training.rollout import Sampler
+
+PROMPTS = ["47+38=", "9*3=", "52-38="]
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen2"])
+def sampler(request, base_models) -> Sampler:
+    folder = base_models[request.param]
+    return Sampler(AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), 24, 0.7)
+
+
+def test_log_probabilities_and_entropies_equal_a_separate_forward(sampler):
+    samples = sampler.sample(PROMPTS, 4, seed=1)
+    for prompt, completion, logprobs, entropies in zip(
+        samples.prompt_ids, samples.completion_ids, samples.logprobs, samples.entropies, strict=True
+    ):
+        with torch.no_grad():
+            logits = sampler.model(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
+        expected = torch.log_softmax(logits / 0.7, -1)
+        torch.testing.assert_close(torch.tensor(logprobs), expected.gather(1, torch.tensor(completion)[:, None])[:, 0], atol=2e-5, rtol=1e-4)
+        torch.testing.assert_close(torch.tensor(entropies), -(expected.exp() * expected).sum(-1), atol=2e-5, rtol=1e-4)
+
+
+def test_groups_are_contiguous_and_hold_their_own_prompt(sampler):
+    samples = sampler.sample(PROMPTS, 4, seed=1)
+    assert [sampler.tokenizer.decode(ids) for ids in samples.prompt_ids] == [p for p in PROMPTS for _ in range(4)]
+    assert len(samples.texts) == len(samples.completion_ids) == 12
+
+
+def test_a_draw_follows_from_the_seed_alone(sampler):
+    first = sampler.sample(PROMPTS, 4, seed=5)
+    torch.rand(17)
+    assert sampler.sample(PROMPTS, 4, seed=5).completion_ids == first.completion_ids
+    assert sampler.sample(PROMPTS, 4, seed=6).completion_ids != first.completion_ids
+
+
+def test_a_completion_ends_with_its_first_end_token_or_is_cut(sampler):
+    samples = sampler.sample(PROMPTS, 32, seed=2)
+    end = sampler.tokenizer.eos_token_id
+    for ids, finished in zip(samples.completion_ids, samples.finished, strict=True):
+        assert (ids[-1] == end) == finished and end not in ids[:-1]
+        assert finished or len(ids) == 24
+    assert any(samples.finished)
+
+
+def test_first_tokens_come_as_often_as_the_model_says(sampler):
+    with torch.no_grad():
+        logits = sampler.model(torch.tensor([sampler.tokenizer(PROMPTS[0])["input_ids"]])).logits[0, -1]
+    expected = torch.softmax(logits / 0.7, -1)
+    drawn = torch.tensor([ids[0] for ids in sampler.sample(PROMPTS[:1], 4000, seed=3).completion_ids])
+    observed = torch.bincount(drawn, minlength=len(expected)) / 4000
+    assert (observed - expected).abs().max() < 4 * (0.25 / 4000) ** 0.5  # four standard errors at the worst p
+
+
+def test_the_model_is_left_in_the_mode_it_was_in(sampler):
+    for training in (True, False):
+        sampler.model.train(training)
+        sampler.sample(PROMPTS, 1, seed=0)
+        assert sampler.model.training is training

@@ -1,0 +1,73 @@
+"""The trainer: leaving out zero-advantage rows changes nothing, and TRL's hooks are as expected."""
+
+import inspect
+
+import pytest
+import torch
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOTrainer
+
+from corl_core.training.trainer import CohortTrainer, grpo_arguments
+
+
+def weights_after(base, small_run, tmp_path, skip: bool, **fields) -> torch.Tensor:
+    """Trains on a reward that leaves some groups unanimous (advantage 0); returns all weights in one vector."""
+    config = small_run(grpo__max_steps=3, grpo__learning_rate=0.01, **fields)
+    prompts = [f"{n}+{n + 7}=" for n in range(11, 11 + config.grpo.max_steps * config.grpo.questions_per_step)]
+    lengths: list[int] = []
+
+    def even_length(completion_ids, **kwargs):
+        rewards = [float(len(ids) % 2) for ids in completion_ids]
+        lengths.append(len(rewards))
+        return [1.0] * 8 + rewards[8:16] + [0.0] * 8 + rewards[24:]
+
+    arguments = grpo_arguments(config, str(tmp_path), seed=3, use_cpu=True)
+    arguments.optim = "sgd"  # its steps are proportional to the gradient, so equal weights mean equal gradients
+    trainer = CohortTrainer(
+        model=AutoModelForCausalLM.from_pretrained(base),
+        processing_class=AutoTokenizer.from_pretrained(base, padding_side="left"),
+        reward_funcs=even_length,
+        args=arguments,
+        train_dataset=Dataset.from_dict({"prompt": prompts}),
+    )
+    trainer.skip_zero_rows = skip
+    trainer.train()
+    assert lengths == [32] * 3
+    return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
+
+
+@pytest.mark.training
+@pytest.mark.parametrize("loss_type", ["bnpo", "dapo", "grpo", "dr_grpo"])
+@pytest.mark.parametrize("slices", [1, 2])
+def test_leaving_out_zero_advantage_rows_gives_the_same_weights(loss_type, slices, base_models, small_run, tmp_path):
+    fields = {"grpo__loss_type": loss_type, "grpo__gradient_accumulation_steps": slices}
+    kept = weights_after(base_models["llama"], small_run, tmp_path, skip=False, **fields)
+    skipped = weights_after(base_models["llama"], small_run, tmp_path, skip=True, **fields)
+    start = torch.cat([p.detach().flatten() for p in AutoModelForCausalLM.from_pretrained(base_models["llama"]).parameters()])
+    moved = (kept - start).abs().max()
+    assert moved > 1e-4
+    assert (kept - skipped).abs().max() < 1e-3 * moved
+
+
+@pytest.mark.training
+def test_with_a_kl_penalty_every_row_counts(base_models, small_run, tmp_path, monkeypatch):
+    """At beta > 0 a row with advantage 0 still pulls towards the base model, so none may be left out."""
+    seen = []
+    original = GRPOTrainer._compute_loss
+
+    def watched(self, model, inputs):
+        seen.append(len(inputs["advantages"]))
+        return original(self, model, inputs)
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", watched)
+    weights_after(base_models["llama"], small_run, tmp_path, skip=True, grpo__beta=0.1)
+    assert seen == [32] * 3
+
+
+def test_trl_still_has_the_hooks_that_this_project_uses():
+    assert list(inspect.signature(GRPOTrainer._compute_loss).parameters) == ["self", "model", "inputs"]
+    assert {"reward_funcs", "rollout_func", "processing_class"} <= set(inspect.signature(GRPOTrainer.__init__).parameters)
+    source = inspect.getsource(GRPOTrainer)
+    for used in ('inputs["num_items_in_batch"]', "self._entropy_bonus_enabled", '"sampling_per_token_logps"', "mask.sum().clamp(min=1.0)"):
+        assert used in source, f"TRL no longer has {used}; read CohortTrainer again"
