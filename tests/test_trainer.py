@@ -1,4 +1,4 @@
-"""The trainer: leaving out zero-advantage rows changes nothing, and TRL's hooks are as expected."""
+"""The trainer: a lean update has the same gradient, and TRL's hooks are as expected."""
 
 import inspect
 
@@ -11,9 +11,9 @@ from trl import GRPOTrainer
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
 
 
-def weights_after(base, small_run, tmp_path, skip: bool, **fields) -> torch.Tensor:
+def weights_after(base, small_run, tmp_path, lean: bool, **fields) -> torch.Tensor:
     """Trains on a reward that leaves some groups unanimous (advantage 0); returns all weights in one vector."""
-    config = small_run(grpo__max_steps=3, grpo__learning_rate=0.01, **fields)
+    config = small_run(grpo__max_steps=3, grpo__learning_rate=0.01, grpo__temperature=0.4, **fields)
     prompts = [f"{n}+{n + 7}=" for n in range(11, 11 + config.grpo.max_steps * config.grpo.questions_per_step)]
     lengths: list[int] = []
 
@@ -31,7 +31,7 @@ def weights_after(base, small_run, tmp_path, skip: bool, **fields) -> torch.Tens
         args=arguments,
         train_dataset=Dataset.from_dict({"prompt": prompts}),
     )
-    trainer.skip_zero_rows = skip
+    trainer.lean = lean
     trainer.train()
     assert lengths == [32] * 3
     return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
@@ -40,14 +40,29 @@ def weights_after(base, small_run, tmp_path, skip: bool, **fields) -> torch.Tens
 @pytest.mark.training
 @pytest.mark.parametrize("loss_type", ["bnpo", "dapo", "grpo", "dr_grpo"])
 @pytest.mark.parametrize("slices", [1, 2])
-def test_leaving_out_zero_advantage_rows_gives_the_same_weights(loss_type, slices, base_models, small_run, tmp_path):
+def test_a_lean_update_gives_the_same_weights(loss_type, slices, base_models, small_run, tmp_path):
     fields = {"grpo__loss_type": loss_type, "grpo__gradient_accumulation_steps": slices}
-    kept = weights_after(base_models["llama"], small_run, tmp_path, skip=False, **fields)
-    skipped = weights_after(base_models["llama"], small_run, tmp_path, skip=True, **fields)
+    kept = weights_after(base_models["llama"], small_run, tmp_path, lean=False, **fields)
+    leaned = weights_after(base_models["llama"], small_run, tmp_path, lean=True, **fields)
     start = torch.cat([p.detach().flatten() for p in AutoModelForCausalLM.from_pretrained(base_models["llama"]).parameters()])
     moved = (kept - start).abs().max()
     assert moved > 1e-4
-    assert (kept - skipped).abs().max() < 1e-3 * moved
+    assert (kept - leaned).abs().max() < 1e-3 * moved
+
+
+@pytest.mark.training
+def test_equal_rollouts_are_one_row_of_the_update(base_models, small_run, tmp_path, monkeypatch):
+    """At a low temperature rollouts repeat, so fewer rows than the 16 with an advantage reach the model."""
+    seen = []
+    original = GRPOTrainer._compute_loss
+
+    def watched(self, model, inputs):
+        seen.append(len(inputs["advantages"]))
+        return original(self, model, inputs)
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", watched)
+    weights_after(base_models["llama"], small_run, tmp_path, lean=True)
+    assert sum(seen) < 16 * 3
 
 
 @pytest.mark.training
@@ -61,7 +76,7 @@ def test_with_a_kl_penalty_every_row_counts(base_models, small_run, tmp_path, mo
         return original(self, model, inputs)
 
     monkeypatch.setattr(GRPOTrainer, "_compute_loss", watched)
-    weights_after(base_models["llama"], small_run, tmp_path, skip=True, grpo__beta=0.1)
+    weights_after(base_models["llama"], small_run, tmp_path, lean=True, grpo__beta=0.1)
     assert seen == [32] * 3
 
 

@@ -1,1 +1,42 @@
-def add_verbs(verbs, common): pass
+"""`bench demo` and `bench engine`: measurements as commands."""
+
+import argparse
+import json
+from dataclasses import asdict
+
+from corl_core.cli.runs import add_overrides
+
+
+def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
+    bench = verbs.add_parser("bench", help="measure, and print a Markdown table")
+    what = bench.add_subparsers(dest="what", required=True, metavar="WHAT")
+    demo = what.add_parser("demo", parents=[common], help="what each demo preset learns, over seeds")
+    demo.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    demo.add_argument("--presets", nargs="+", default=None, metavar="PRESET")
+    demo.set_defaults(run=_demo)
+    engine = what.add_parser("engine", parents=[common], help="a cohort of two beside two plain TRL trainers")
+    engine.add_argument("--steps", type=int, default=60, help="steps of each run (default: 60)")
+    engine.add_argument("--repeats", type=int, default=3, help="times each arm runs (default: 3)")
+    engine.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    engine.set_defaults(run=_engine)
+    for verb in (demo, engine):
+        add_overrides(verb)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from corl_core.bench import demo
+
+    rows = demo.measure(arguments.presets or list(demo.PRESETS), arguments.seeds, arguments.runs, arguments.overrides)
+    print(json.dumps([asdict(row) for row in rows]) if arguments.json else demo.table(rows))
+    return 0
+
+
+def _engine(arguments: argparse.Namespace) -> int:
+    from corl_core.bench import engine
+
+    arms = engine.measure(engine.configuration(arguments.steps, arguments.device, arguments.overrides), arguments.repeats)
+    if arguments.json:
+        print(json.dumps({name: {"step_s": arm.step(), "shares": {p: arm.share(p) for p in engine.PARTS}} for name, arm in arms.items()}))
+    else:
+        print(engine.table(arms))
+    return 0

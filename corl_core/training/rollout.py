@@ -1,8 +1,9 @@
 """Sampling completions: one decode loop for training and evaluation.
 
-`generate` of transformers spends most of its time in Python when the model is small. This loop keeps what sampling
-needs: one prefill of each prompt that its K rollouts share, then one forward a token on the model's own cache, with the
-log-probability and entropy of each token taken while the logits are at hand.
+Rollouts of a group that agree so far share one row of the batch: they have one prefix, so one forward pass serves them
+all, and each then draws its own next token. Rows split where draws differ and vanish where every rollout has ended. The
+completions are independent draws from the model, exactly as if each had a row of its own; a confident model only needs
+far fewer rows. The log-probability and the entropy of each token are taken while the logits are at hand.
 """
 
 from dataclasses import dataclass
@@ -35,66 +36,93 @@ class Sampler:
         eos = tokenizer.eos_token_id if eos is None else eos
         self._eos = torch.tensor(eos if isinstance(eos, list) else [eos], device=model.device)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def sample(self, prompts: list[str], num_generations: int, seed: int) -> Samples:
         """`num_generations` completions of each prompt (text that already holds every template)."""
         training = self.model.training
         self.model.eval()
         try:
-            tokens, logprobs, entropies, prompt_ids = self._decode(prompts, num_generations, seed)
+            return self._sample(prompts, num_generations, torch.Generator(self.model.device).manual_seed(seed))
         finally:
             self.model.train(training)
-        lengths = self._lengths(tokens).tolist()
-        finished = torch.isin(tokens, self._eos).any(1).tolist()
-        completion_ids = [row[:length] for row, length in zip(tokens.tolist(), lengths, strict=True)]
+
+    def _sample(self, prompts: list[str], num_generations: int, generator: torch.Generator) -> Samples:
+        rows = _Rows(self.model, self.tokenizer, prompts)
+        drawn = _Drawn(len(prompts) * num_generations, self.max_tokens, self.model.device)
+        active = torch.arange(len(prompts) * num_generations, device=self.model.device)  # (A,) rollouts that go on
+        row = active // num_generations  # (A,) the row that each of them reads
+        for step in range(self.max_tokens):
+            logp = torch.log_softmax(rows.logits.float() / self.temperature, -1)  # (R, V)
+            probabilities = logp.exp()
+            entropy = -(probabilities * logp).sum(-1)  # (R,)
+            token = torch.multinomial(probabilities[row], 1, generator=generator)[:, 0]  # (A,)
+            drawn.write(step, active, token, logp[row, token], entropy[row])
+            goes_on = ~torch.isin(token, self._eos)
+            active, row, token = active[goes_on], row[goes_on], token[goes_on]
+            if step == self.max_tokens - 1 or not len(active):
+                break
+            row = rows.forward(row, token)
+        return self._samples(rows, drawn, active, num_generations)
+
+    def _samples(self, rows: "_Rows", drawn: "_Drawn", cut: torch.Tensor, num_generations: int) -> Samples:
+        lengths = drawn.lengths.tolist()
+        finished = torch.ones(len(lengths), dtype=torch.bool)
+        finished[cut.cpu()] = False
+        completion_ids, logprobs, entropies = (
+            [values[:length] for values, length in zip(column.tolist(), lengths, strict=True)]
+            for column in (drawn.tokens, drawn.logprobs, drawn.entropies)
+        )
         return Samples(
-            prompt_ids=[ids for ids in prompt_ids for _ in range(num_generations)],
+            prompt_ids=[ids for ids in rows.prompt_ids for _ in range(num_generations)],
             completion_ids=completion_ids,
-            logprobs=[row[:length] for row, length in zip(logprobs.tolist(), lengths, strict=True)],
-            entropies=[row[:length] for row, length in zip(entropies.tolist(), lengths, strict=True)],
+            logprobs=logprobs,
+            entropies=entropies,
             texts=self.tokenizer.batch_decode(completion_ids, skip_special_tokens=True),
-            finished=finished,
+            finished=finished.tolist(),
         )
 
-    def _decode(self, prompts: list[str], num_generations: int, seed: int):
-        device = self.model.device
-        generator = torch.Generator(device).manual_seed(seed)
-        batch = self.tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=True)
-        ids, mask = batch["input_ids"].to(device), batch["attention_mask"].to(device)  # (B, P)
-        prompt_ids = [row[keep.bool()].tolist() for row, keep in zip(ids, mask, strict=True)]
-        positions = (mask.cumsum(-1) - 1).clamp(min=0)
-        out = self.model(input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, logits_to_keep=1)
-        cache = out.cache
-        cache.batch_repeat_interleave(num_generations)
-        logits = out.logits[:, -1].repeat_interleave(num_generations, 0)  # (B*K, V)
-        rows, width = logits.shape[0], ids.shape[1]
-        full_mask = torch.ones(rows, width + self.max_tokens, dtype=mask.dtype, device=device)
-        full_mask[:, :width] = mask.repeat_interleave(num_generations, 0)
-        position = (positions[:, -1:] + 1).repeat_interleave(num_generations, 0)  # (B*K, 1)
-        finished = torch.zeros(rows, dtype=torch.bool, device=device)
-        columns: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        for step in range(self.max_tokens):
-            token, logprob, entropy = self._draw(logits, generator)
-            columns.append((token, logprob, entropy))
-            finished |= torch.isin(token, self._eos)
-            if step == self.max_tokens - 1 or bool(finished.all()):
-                break
-            out = self.model(
-                input_ids=token[:, None], attention_mask=full_mask[:, : width + step + 1],
-                position_ids=position + step, cache=cache, use_cache=True,
-            )  # fmt: skip
-            logits = out.logits[:, -1]
-        tokens, logprobs, entropies = (torch.stack(column, 1) for column in zip(*columns, strict=True))  # each (B*K, T)
-        return tokens, logprobs, entropies, prompt_ids
 
-    def _draw(self, logits: torch.Tensor, generator: torch.Generator):
-        logp = torch.log_softmax(logits.float() / self.temperature, -1)  # (B*K, V)
-        probabilities = logp.exp()
-        token = torch.multinomial(probabilities, 1, generator=generator)  # (B*K, 1)
-        entropy = -(probabilities * logp).sum(-1)
-        return token[:, 0], logp.gather(1, token)[:, 0], entropy
+class _Drawn:
+    """What has been drawn, for N rollouts and at most T tokens."""
 
-    def _lengths(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(B*K,) tokens up to and with the first end token."""
-        ends = torch.isin(tokens, self._eos).int()
-        return ((ends.cumsum(1) - ends) == 0).sum(1)
+    def __init__(self, num: int, max_tokens: int, device: torch.device):
+        self.tokens = torch.zeros(num, max_tokens, dtype=torch.long, device=device)  # (N, T)
+        self.logprobs = torch.zeros(num, max_tokens, device=device)  # (N, T)
+        self.entropies = torch.zeros(num, max_tokens, device=device)  # (N, T)
+        self.lengths = torch.zeros(num, dtype=torch.long, device=device)  # (N,)
+
+    def write(self, step: int, rollouts: torch.Tensor, token: torch.Tensor, logprob: torch.Tensor, entropy: torch.Tensor) -> None:
+        self.tokens[rollouts, step], self.logprobs[rollouts, step] = token, logprob
+        self.entropies[rollouts, step] = entropy
+        self.lengths[rollouts] = step + 1
+
+
+class _Rows:
+    """The distinct prefixes, a row each: their attention mask, position, cache and next-token logits (R, V)."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: list[str]):
+        self._model = model
+        batch = tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left").to(model.device)
+        ids, self._mask = batch["input_ids"], batch["attention_mask"]  # (B, P)
+        self.prompt_ids = [row[keep.bool()].tolist() for row, keep in zip(ids, self._mask, strict=True)]
+        positions = (self._mask.cumsum(-1) - 1).clamp(min=0)
+        self._position = positions[:, -1:]  # (R, 1)
+        out = model(input_ids=ids, attention_mask=self._mask, position_ids=positions, use_cache=True, logits_to_keep=1)
+        self._cache, self.logits = out.cache, out.logits[:, -1]
+
+    def forward(self, row: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
+        """Extends row[i] by token[i] for every rollout i, equal extensions once; returns each rollout's new row."""
+        num_tokens = self.logits.shape[-1]
+        branches, new_row = torch.unique(row * num_tokens + token, return_inverse=True)
+        parents = branches // num_tokens
+        if len(parents) != len(self._mask) or not torch.equal(parents, torch.arange(len(parents), device=parents.device)):
+            self._cache.batch_select_indices(parents)
+            self._mask, self._position = self._mask[parents], self._position[parents]
+        self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=1)
+        self._position = self._position + 1
+        out = self._model(
+            input_ids=(branches % num_tokens)[:, None], attention_mask=self._mask, position_ids=self._position,
+            cache=self._cache, use_cache=True,
+        )  # fmt: skip
+        self.logits = out.logits[:, -1]
+        return new_row

@@ -1,8 +1,9 @@
 """TRL's GRPOTrainer with the smallest change that a cohort needs.
 
-Votes come in through a plain reward function and rollouts through `rollout_func`, both public. The one override leaves
-out rows whose advantage is zero: at beta = 0 they add nothing to the gradient, and late in training they are most of a
-batch. The loss keeps its value because it is scaled back to the full batch's token (or row) count.
+Votes come in through a plain reward function and rollouts through `rollout_func`, both public. The one override makes
+the update lean without changing its gradient: rows whose advantage is zero add nothing at beta = 0 (late in training they
+are most of a batch), and equal rollouts of a group are one row with the sum of their advantages. The loss keeps its value
+because it is scaled back to the full batch's token (or row) count.
 """
 
 from typing import Any
@@ -16,30 +17,45 @@ BATCH_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", 
 
 
 class CohortTrainer(GRPOTrainer):
-    """GRPO for one agent. `skip_zero_rows` is safe at beta = 0 without an entropy bonus."""
+    """GRPO for one agent. `lean` is safe at beta = 0 without an entropy bonus."""
 
-    skip_zero_rows = True
+    lean = True
 
     def _compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
-        keep = inputs["advantages"] != 0
-        if not self.skip_zero_rows or self.beta != 0.0 or self._entropy_bonus_enabled or bool(keep.all()):
+        if not self.lean or self.beta != 0.0 or self._entropy_bonus_enabled:
             return super()._compute_loss(model, inputs)
-        if not keep.any():
+        rows, counts = _distinct_rows(inputs)  # (R,), (R,)
+        if not len(rows):
             return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
-        kept = inputs | {key: value[keep] for key, value in inputs.items() if self._is_per_row(value, keep)}
-        return super()._compute_loss(model, _trim(kept)) * self._share(inputs, keep)
+        num = len(inputs["advantages"])
+        kept = {key: value[rows] if _is_per_row(value, num) else value for key, value in inputs.items()}
+        kept["advantages"] = kept["advantages"] * counts
+        return super()._compute_loss(model, _trim(kept)) * self._share(inputs, rows)
 
-    @staticmethod
-    def _is_per_row(value: Any, keep: torch.Tensor) -> bool:
-        return isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] == keep.shape[0]
-
-    def _share(self, inputs: dict[str, Any], keep: torch.Tensor) -> float | torch.Tensor:
+    def _share(self, inputs: dict[str, Any], rows: torch.Tensor) -> float | torch.Tensor:
         """What brings the kept rows' loss to the full batch's denominator."""
         if self.loss_type == "bnpo":  # mean over tokens
-            return inputs["completion_mask"][keep].sum() / inputs["completion_mask"].sum()
+            return inputs["completion_mask"][rows].sum() / inputs["completion_mask"].sum()
         if self.loss_type in ("grpo", "dr_grpo"):  # mean over rows
-            return keep.float().mean()
+            return len(rows) / len(inputs["advantages"])
         return 1.0  # dapo divides by a count that was taken before
+
+
+def _distinct_rows(inputs: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows with an advantage, equal ones once: the first of each, and how often it stands in the batch."""
+    kept = torch.nonzero(inputs["advantages"]).flatten()
+    if not len(kept):
+        return kept, kept
+    advantages = inputs["advantages"][kept].view(torch.int32)[:, None].long()  # by their bits
+    lengths = inputs["completion_mask"][kept].sum(1, keepdim=True)
+    content = torch.cat([inputs["prompt_ids"][kept], inputs["completion_ids"][kept], lengths, advantages], 1)
+    _, index, counts = torch.unique(content, dim=0, return_inverse=True, return_counts=True)
+    first = torch.full_like(counts, len(kept)).scatter_reduce(0, index, torch.arange(len(kept), device=kept.device), "amin")
+    return kept[first], counts
+
+
+def _is_per_row(value: Any, num_rows: int) -> bool:
+    return isinstance(value, torch.Tensor) and value.dim() > 0 and value.shape[0] == num_rows
 
 
 def _trim(inputs: dict[str, Any]) -> dict[str, Any]:
