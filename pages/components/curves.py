@@ -1,0 +1,70 @@
+"""The curves of the Run page: what is asked of the store, and the cards in their grid."""
+
+import pandas as pd
+import streamlit as st
+
+from corl_core.figures.curves import accuracy_curves, agent_curves, pair_curves
+from corl_core.figures.lines import agent_line
+from corl_core.figures.spec import Figure
+from corl_core.metrics import describe
+from pages.components import data
+from pages.components.chart import chart_card
+from pages.components.data import Known
+from pages.components.text import plain
+
+SMOOTHING = {"none": 0.0, "some": 0.8, "strong": 0.95}
+MEASURES = {
+    "kappa": "Kappa",
+    "jaccard": "Jaccard",
+    "same_wrong": "Same wrong",
+    "both_wrong": "Both wrong",
+}
+WAITING = "No values yet. They show here as soon as the first step is done."
+NO_TRUTH = "No values: this needs ground truth, which the questions may not have."
+ONE_AGENT = "This compares two agents, and the cohort has one."
+
+
+def show(known: Known, agents: list[str], smoothing: float, measure: str) -> None:
+    """Accuracy over the full width, then the four headline metrics, two cards a row."""
+    overlap = f"error_overlap/{measure}"
+    keys = ["agreement", "agreement/*", "pseudo_label_accuracy", overlap, f"{overlap}/*"]
+    keys += ["reward_std", "eval/accuracy", "eval/majority_accuracy"]
+    metrics = data.history([known.id], keys)
+    if metrics.notice:
+        st.caption(f":material/info: {plain(metrics.notice)}")
+    frame, label = metrics.frame, "pseudo_label_accuracy"
+    _standing(frame, agents)
+    _card(known, accuracy_curves(frame, agents), "accuracy", "eval/accuracy")
+    cards = [
+        (agent_curves(frame, label, agents, smoothing), "pseudo_label", label),
+        (pair_curves(frame, "agreement", smoothing), "agreement", "agreement"),
+        (pair_curves(frame, overlap, smoothing), "overlap", overlap),
+        (agent_curves(frame, "reward_std", agents, smoothing), "reward_std", "reward_std"),
+    ]
+    for start in range(0, len(cards), 2):
+        for column, card in zip(st.columns(2), cards[start : start + 2], strict=False):
+            with column:
+                _card(known, *card)
+
+
+def _standing(history: pd.DataFrame, agents: list[str]) -> None:
+    """Each agent's last held-out accuracy, and how far it has come."""
+    with st.container(horizontal=True):
+        for agent in agents:
+            line = agent_line(history, "eval/accuracy", agent)["value"].dropna()
+            if len(line):
+                gain = f"{line.iloc[-1] - line.iloc[0]:+.3f}" if len(line) > 1 else None
+                words = "since the start" if gain else None
+                value, label = f"{line.iloc[-1]:.3f}", f"{plain(agent)} accuracy"
+                with st.container(width=220):
+                    st.metric(label, value, gain, border=True, delta_description=words)
+
+
+def _card(known: Known, figure: Figure, key: str, metric: str) -> None:
+    found = describe(metric)
+    waiting = WAITING
+    if known.status.final:
+        waiting = NO_TRUTH if found.needs_truth else "No values were logged."
+    if found.scope == "cohort" and len(known.config.agents) < 2:
+        waiting = ONE_AGENT
+    chart_card(figure, f"curve.{key}", found.doc, waiting, known.id)

@@ -1,0 +1,105 @@
+"""Cached queries: the runs on disk, their configs, and their metrics.
+
+A run's state is read anew each time, for it must be honest; its config is parsed once.
+Metrics are kept for two seconds, so that several charts and several readers share a query.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from corl_core.config import ConfigError, RunConfig
+from corl_core.figures.palette import run_slots
+from corl_core.runs.folder import Run, Status, all_runs, default_runs_dir
+from corl_core.tracking import reader
+from corl_core.tracking.store import tracking_uri
+from pages.components.text import short_moment
+
+FRESH_S = 2
+
+
+@dataclass(frozen=True)
+class Known:
+    """A run on disk whose config can be read."""
+
+    run: Run
+    config: RunConfig
+    status: Status
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.run.id
+
+    @property
+    def label(self) -> str:
+        """Name, seed and time of start: tells apart two runs of one name."""
+        return f"{self.config.name}, seed {self.config.seed}, {short_moment(self.status.created)}"
+
+
+def runs() -> tuple[list[Known], list[str]]:
+    """The readable runs, newest first, and a sentence for each that is not."""
+    known, broken = [], []
+    for run in all_runs(default_runs_dir()):
+        try:
+            known.append(Known(run, config_of(run), run.status()))
+        except (ConfigError, OSError) as error:
+            broken.append(f"{run.id} can't be read: {error}")
+    return known, broken
+
+
+def newest() -> str | None:
+    """The id of the newest run, None without any."""
+    return next((run.id for run in all_runs(default_runs_dir())), None)
+
+
+def config_of(run: Run) -> RunConfig:
+    """A run's config, parsed once for each version of its file."""
+    path = run.path / "run.yaml"
+    return _config(str(path), path.stat().st_mtime_ns)
+
+
+@st.cache_resource(max_entries=2000, show_spinner=False)
+def _config(path: str, stamp_ns: int) -> RunConfig:
+    return Run(Path(path).parent).config
+
+
+def slots(run_ids: list[str]) -> dict[str, int]:
+    """Each run's colour slot, the same on every page and for ever."""
+    return run_slots(default_runs_dir(), run_ids)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """A table of metrics, or why it is empty."""
+
+    frame: pd.DataFrame
+    notice: str = ""
+
+
+def history(run_ids: list[str], keys: list[str] | None = None) -> Metrics:
+    """reader.history of the runs, at most two seconds old."""
+    frame, notice = _read("history", tracking_uri(default_runs_dir()), tuple(run_ids), _frozen(keys))
+    return Metrics(frame, notice)
+
+
+def latest(run_ids: list[str], keys: list[str] | None = None) -> Metrics:
+    """reader.latest of the runs, at most two seconds old."""
+    frame, notice = _read("latest", tracking_uri(default_runs_dir()), tuple(run_ids), _frozen(keys))
+    return Metrics(frame, notice)
+
+
+def _frozen(keys: list[str] | None) -> tuple[str, ...] | None:
+    return None if keys is None else tuple(keys)
+
+
+@st.cache_data(ttl=FRESH_S, max_entries=50, show_spinner=False)
+def _read(what: str, uri: str, run_ids: tuple[str, ...], keys: tuple[str, ...] | None) -> tuple[pd.DataFrame, str]:
+    query = reader.history if what == "history" else reader.latest
+    wanted = None if keys is None else list(keys)
+    try:
+        return query(uri, list(run_ids), wanted), ""
+    except reader.TrackingUnavailable as error:
+        return query(uri, [], wanted), str(error)

@@ -1,0 +1,93 @@
+"""The parts of a page that refresh themselves while something runs, and stop when it ends."""
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from corl_core.runs.folder import default_runs_dir, find_run
+from pages.components import data
+from pages.components.boundary import guard
+from pages.components.data import Known
+from pages.components.text import duration, plain, state_badge
+
+EVERY_S = 2
+MAX_CARDS = 6
+
+
+def refreshing(body: Callable[[], None], active: bool) -> None:
+    """Draws `body` as a fragment, again every two seconds while `active`."""
+
+    @st.fragment(run_every=EVERY_S if active else None)
+    def part() -> None:
+        with guard():
+            body()
+
+    part()
+
+
+def one(run_id: str) -> Known:
+    """The run as it is now. Raises RunNotFound."""
+    run = find_run(default_runs_dir(), run_id)
+    return Known(run, data.config_of(run), run.status())
+
+
+def progress(known: Known) -> None:
+    """The progress bar, with step and time left."""
+    status = known.status
+    total = max(status.max_steps, 1)
+    words = f"Step {status.step:,} of {status.max_steps:,}"
+    if status.phase and not status.step:
+        words = status.phase[:1].upper() + status.phase[1:]
+    elif not status.final:
+        words += f", {duration(status.seconds_left)} left" if status.seconds_left else ""
+    elif status.started and status.ended:
+        words += f" in {duration(status.ended - status.started)}"
+    st.progress(min(1.0, status.step / total), text=plain(words))
+
+
+def running_cards(run_ids: list[str]) -> None:
+    """A card for each run that is not over; the page is drawn anew when one ends."""
+
+    def cards() -> None:
+        now = [one(run_id) for run_id in run_ids]
+        if any(run.status.final for run in now):
+            st.rerun()
+        for place in range(0, len(now[:MAX_CARDS]), 3):
+            for column, run in zip(st.columns(3), now[place : place + 3], strict=False):
+                with column, st.container(border=True):
+                    _card(run)
+        if len(now) > MAX_CARDS:
+            st.caption(f"and {len(now) - MAX_CARDS} more in the table")
+
+    refreshing(cards, active=True)
+
+
+def _card(run: Known) -> None:
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        st.page_link(
+            "pages/run.py",
+            label=plain(f"{run.config.name}, seed {run.config.seed}"),
+            query_params={"run": run.id},
+            icon=":material/show_chart:",
+        )
+        state_badge(run.status.state)
+    progress(run)
+
+
+def headline(known: Known) -> None:
+    """State with its reason, progress, and where each agent stands."""
+    status = known.status
+    with st.container(horizontal=True, vertical_alignment="center"):
+        state_badge(status.state)
+        if status.reason:
+            st.markdown(plain(status.reason[:1].upper() + status.reason[1:]))
+    progress(known)
+
+
+def logs(known: Known, agents: list[str]) -> None:
+    """The end of each agent's log, and of the supervisor's."""
+    st.subheader("Logs")
+    for tab, agent in zip(st.tabs([*map(plain, agents), "supervisor"]), [*agents, None], strict=True):
+        with tab:
+            tail = known.run.log_tail(agent, max_bytes=16_384)
+            st.code(tail or "Nothing logged yet.", language=None, height=260, wrap_lines=True)

@@ -1,0 +1,113 @@
+"""New run: which cohort, which method, which data; the exact YAML and command; launch."""
+
+import streamlit as st
+
+from corl_core.config import load_config, preset_names
+from pages.components import actions, cohort, draft, frame, live
+from pages.components.fields import field, problem
+
+MAIN = [
+    "grpo.max_steps",
+    "grpo.questions_per_step",
+    "grpo.num_generations",
+    "grpo.max_completion_length",
+    "grpo.learning_rate",
+    "grpo.temperature",
+    "eval.every_steps",
+    "eval.num_questions",
+    "eval.num_samples",
+]
+VOTING = ["vote.tie", "vote.min_share"]
+FROM_FILES = [
+    "data.eval",
+    "data.question_column",
+    "data.answer_column",
+    "data.num_questions",
+    "data.prompt_template",
+]
+MORE = [
+    "grpo.lr_scheduler_type",
+    "grpo.warmup_steps",
+    "grpo.weight_decay",
+    "grpo.max_grad_norm",
+    "grpo.beta",
+    "grpo.epsilon",
+    "grpo.loss_type",
+    "grpo.scale_rewards",
+    "grpo.num_iterations",
+    "grpo.gradient_accumulation_steps",
+    "grpo.bf16",
+    "grpo.gradient_checkpointing",
+    "device",
+    "threads_per_agent",
+]
+
+
+def grid(paths: list[str], problems: dict[str, str], width: int = 3) -> None:
+    """Fields side by side, row by row."""
+    for start in range(0, len(paths), width):
+        for column, path in zip(st.columns(width), paths[start : start + width], strict=False):
+            with column:
+                field(path, problems)
+
+
+frame.require()
+if template := st.query_params.pop("from", None):
+    draft.load(live.one(template).config)
+elif not draft.loaded():
+    draft.load(load_config("demo"))
+
+st.title("New run")
+st.selectbox(
+    "Start from a preset",
+    preset_names(),
+    None,
+    key="preset",
+    placeholder="Choose one to fill in the form",
+    on_change=draft.fill,
+    width=300,
+)
+
+now = draft.checked()
+form, summary = st.columns([3, 2], gap="large")
+with form:
+    st.subheader("Run")
+    grid(["name", "method", "seed"], now.problems)
+    st.subheader("Cohort")
+    cohort.agents_editor(now.problems)
+    st.subheader("Questions")
+    field("data.train", now.problems)
+    if draft.get("data.train") != "arithmetic":
+        grid(FROM_FILES, now.problems, 2)
+    st.subheader("Training")
+    grid(MAIN, now.problems)
+    if draft.get("method") != "ground_truth":
+        grid(VOTING, now.problems, 2)
+    with st.expander("More settings", icon=":material/tune:"):
+        exchange = ["exchange.timeout_s"] if draft.get("method") == "corl" else []
+        grid(MORE + exchange, now.problems)
+        field("notes", now.problems)
+
+with summary:
+    st.subheader("Who rewards whom")
+    cohort.ring_drawing(now.config)
+    problem("", now.problems)
+    problem("ring", now.problems)
+    if now.config is None:
+        st.error("Some fields need another value: see the notes in red.", icon=":material/error:")
+    else:
+        st.caption(draft.cost(now.config))
+    actions.launch_button("Launch", now.config, "launch")
+    if now.config is not None:
+        st.markdown("**Command**")
+        st.code(draft.command(now.config), language="bash", wrap_lines=True)
+        st.markdown("**run.yaml**")
+        st.code(now.config.to_yaml(), language="yaml", wrap_lines=True)
+        st.download_button(
+            "Download run.yaml",
+            now.config.to_yaml(),
+            "run.yaml",
+            "application/yaml",
+            icon=":material/download:",
+            on_click="ignore",
+        )

@@ -1,0 +1,71 @@
+"""Run: how one run is going, live while it lasts."""
+
+import streamlit as st
+
+from pages.components import actions, curves, data, frame, live, text
+
+frame.require()
+
+run_id = st.query_params.get("run") or data.newest()
+if run_id is None:
+    st.title("Run")
+    st.info("There is no run yet. Start one and it shows here, live.", icon=":material/info:")
+    st.page_link("pages/new_run.py", label="Set up a run", icon=":material/add:")
+    st.stop()
+
+known = live.one(run_id)
+agents = [agent.name for agent in known.config.agents]
+
+head = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+head.title(text.plain(known.config.name))
+with head:
+    actions.run_actions(known)
+st.caption(
+    text.plain(
+        f"{actions.method_label(known.config.method)}, {text.cohort(known.config)}, "
+        f"seed {known.config.seed}. {text.since(known.status)}. {known.id}"
+    )
+)
+if known.config.notes:
+    st.markdown(text.plain(known.config.notes))
+
+with st.container(horizontal=True, vertical_alignment="bottom"):
+    smoothing = st.segmented_control(
+        "Smoothing",
+        list(curves.SMOOTHING),
+        default="some",
+        required=True,
+        key="smooth",
+        bind="query-params",
+        format_func=str.capitalize,
+        help="Debiased exponential average of the training curves; the raw line stays behind it.",
+    )
+    measure = st.segmented_control(
+        "Error overlap as",
+        list(curves.MEASURES),
+        default="kappa",
+        required=True,
+        key="overlap",
+        bind="query-params",
+        format_func=curves.MEASURES.get,
+        help="How the overlap of two agents' wrong votes is measured; each chart says what it is.",
+    )
+    following = not known.status.final and st.toggle(
+        "Live", True, key="live", help="Off: the page stands still while the run goes on."
+    )
+
+
+def panel() -> None:
+    """Everything that moves while the run lasts."""
+    now = live.one(run_id)
+    if now.status.state != known.status.state:
+        st.rerun()
+    live.headline(now)
+    curves.show(now, agents, curves.SMOOTHING[smoothing], measure)
+    live.logs(now, agents)
+
+
+live.refreshing(panel, active=following)
+
+with st.expander("Configuration", icon=":material/description:"):
+    st.code(known.config.to_yaml(), language="yaml", wrap_lines=True)

@@ -1,0 +1,109 @@
+"""New run page: presets, agents, errors beside their fields, exact command, launch once."""
+
+import yaml
+
+from corl_core.config import load_config
+
+
+def field(at, path: str):
+    """The widget of a config field, whatever the form's revision."""
+    kinds = (at.text_input, at.number_input, at.selectbox, at.toggle, at.text_area)
+    return next(
+        widget for kind in kinds for widget in kind if widget.key and widget.key.endswith(f".{path}")
+    )  # fmt: skip
+
+
+def shown_yaml(at) -> dict:
+    return yaml.safe_load(at.code[1].value)
+
+
+def test_the_form_opens_on_the_demo_with_its_command_and_yaml(app, empty_store):
+    at = app(empty_store, "new_run")
+    assert not at.exception and not at.error
+    assert at.code[0].value == "python -m corl_core launch demo"
+    assert shown_yaml(at)["method"] == "corl"
+
+
+def test_a_changed_field_is_in_the_command_and_the_yaml(app, empty_store):
+    at = app(empty_store, "new_run")
+    field(at, "grpo.max_steps").set_value(7).run()
+    assert at.code[0].value == "python -m corl_core launch demo --set grpo.max_steps=7"
+    assert shown_yaml(at)["grpo"] == {"max_steps": 7}
+
+
+def test_a_preset_fills_in_the_form(app, empty_store):
+    at = app(empty_store, "new_run")
+    at.selectbox(key="preset").select("demo-ttrl").run()
+    assert field(at, "name").value == "demo-ttrl" and field(at, "method").value == "ttrl"
+    assert at.code[0].value == "python -m corl_core launch demo-ttrl"
+
+
+def test_agents_are_added_removed_and_moved_on_the_ring(app, empty_store, charts):
+    at = app(empty_store, "new_run")
+    at.button(key="add_agent").click().run()
+    names = [agent["name"] for agent in shown_yaml(at)["agents"]]
+    assert names == ["llama", "qwen2", "gpt_neox", "gpt_neox-2"]
+    assert shown_yaml(at)["agents"][3]["seed"] == 1  # a second of its family
+    assert len(charts(at)["ring"]["layout"]["annotations"]) == 4
+    assert at.code[0].value.endswith("launch run.yaml")
+    next(button for button in at.button if button.key.endswith("agents.1.earlier")).click().run()
+    next(button for button in at.button if button.key.endswith("agents.3.remove")).click().run()
+    assert [agent["name"] for agent in shown_yaml(at)["agents"]] == ["qwen2", "llama", "gpt_neox"]
+
+
+def test_an_error_stands_beside_its_field_and_launch_is_off(app, empty_store, said):
+    at = app(empty_store, "new_run")
+    field(at, "agents.0.name").set_value("Not A Name").run()
+    assert "Not A Name" in said(at) and at.button(key="launch").disabled
+    assert not at.exception
+    field(at, "agents.0.name").set_value("qwen2").run()
+    assert "used twice" in said(at)
+
+
+def test_bounds_and_units_come_from_the_config(app, empty_store):
+    at = app(empty_store, "new_run")
+    assert field(at, "grpo.num_generations").min == 2
+    assert field(at, "vote.min_share").max == 1
+    assert "tokens" in field(at, "grpo.max_completion_length").label
+
+
+def test_supervised_training_has_no_vote_fields_and_no_arrows(app, empty_store, charts):
+    at = app(empty_store, "new_run")
+    field(at, "method").select("ground_truth").run()
+    assert not charts(at)["ring"]["layout"]["annotations"]
+    assert not [widget for widget in at.number_input if widget.key.endswith("vote.min_share")]
+
+
+def test_launch_starts_one_run_of_exactly_this_config_and_opens_it(app, empty_store, launches):
+    at = app(empty_store, "new_run")
+    field(at, "grpo.max_steps").set_value(7).run()
+    at.button(key="launch").click().run()
+    assert [config.grpo.max_steps for config in launches] == [7]
+    assert at.title[0].value == "demo" and not at.exception
+
+
+def test_two_clicks_of_one_form_start_one_run(empty_store, launches, monkeypatch):
+    from pages.components import actions
+
+    monkeypatch.setenv("CORL_RUNS", str(empty_store))
+    first = actions.launch_once("token of a form", load_config("demo"))
+    second = actions.launch_once("token of a form", load_config("demo"))
+    assert first == second and len(launches) == 1
+
+
+def test_a_launch_that_fails_says_why_on_the_page(app, empty_store, monkeypatch):
+    from corl_core.runs import launch as launcher
+
+    def full(*_):
+        raise launcher.LaunchError("less than 200 MB free")
+
+    monkeypatch.setattr(launcher, "launch", full)
+    at = app(empty_store, "new_run")
+    at.button(key="launch").click().run()
+    assert at.error[0].value == "Less than 200 MB free" and not at.exception
+
+
+def test_a_run_is_a_template_for_another(app, finished_store):
+    run_id = next(path.name for path in finished_store.iterdir() if "ttrl" in path.name)
+    at = app(finished_store, "new_run", **{"from": run_id})
+    assert field(at, "name").value == "demo-ttrl" and field(at, "method").value == "ttrl"

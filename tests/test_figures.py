@@ -1,0 +1,233 @@
+"""Figures: lines worked out by hand, one description drawn twice, and files without a browser."""
+
+import io
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from corl_core.figures import curves, lines, palette, ring, thin
+from corl_core.figures.compare import Group, compare_curves
+from corl_core.figures.export import FORMATS, export, to_table
+from corl_core.figures.plotly import to_plotly
+from corl_core.figures.spec import Figure, Series
+
+NASTY = "<b>$x_1$</b> & _co"
+
+
+def table(*rows: tuple) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["run_id", "agent", "metric", "step", "value"])
+    return frame.assign(time=0.0)
+
+
+def figure(*series: Series, bounds=None) -> Figure:
+    return Figure("reward", "Reward", "Step", "Reward", series, bounds)
+
+
+def series(y: list[float], label: str = "a", **more) -> Series:
+    return Series(label, np.arange(len(y)), np.array(y, float), palette.style(0), **more)
+
+
+def test_a_run_line_is_the_mean_over_agents_present_at_each_step():
+    history = table(("r", "a", "reward", 0, 0.2), ("r", "b", "reward", 0, 0.4), ("r", "a", "reward", 1, 0.6))
+    line = lines.run_lines(history, "reward")
+    assert line.step.tolist() == [0, 1]
+    assert line.value.tolist() == pytest.approx([0.3, 0.6])
+
+
+def test_a_cohorts_own_value_is_not_averaged_with_its_agents():
+    history = table(("r", "", "agreement", 0, 0.9), ("r", "a", "agreement", 0, 0.1))
+    assert lines.run_lines(history, "agreement").value.tolist() == [0.9]
+
+
+def test_smoothing_is_debiased():
+    # weight 1/2: y1 = 1; y2 = (1/2*1 + 1*0)/(3/2) = 1/3; y3 = (1/4 + 0 + 1)/(7/4) = 5/7
+    smoothed = lines.smooth(pd.Series([1.0, 0.0, 1.0]), 0.5)
+    assert smoothed.tolist() == pytest.approx([1, 1 / 3, 5 / 7])
+
+
+def test_smoothing_keeps_nan_in_its_place():
+    # the gap carries no weight: the last value is (1/2*1 + 1*0)/(3/2) = 1/3
+    smoothed = lines.smooth(pd.Series([1.0, math.nan, 0.0]), 0.5).tolist()
+    assert smoothed[0] == 1 and math.isnan(smoothed[1]) and smoothed[2] == pytest.approx(1 / 3)
+
+
+def test_no_smoothing_returns_the_values():
+    values = pd.Series([0.1, 0.9])
+    assert lines.smooth(values, 0.0) is values
+
+
+def test_a_group_is_mean_and_sample_std_over_the_seeds_present():
+    # step 0: 0.2, 0.4 → mean 0.3, std sqrt(2 * 0.01 / 1) = 0.1414; step 1: one seed is left
+    found = lines.group_lines(
+        pd.DataFrame({"run_id": ["r", "s", "r"], "step": [0, 0, 1], "value": [0.2, 0.4, 0.5]}),
+        {"g": ["r", "s"]},
+    )
+    assert found["mean"].tolist() == pytest.approx([0.3, 0.5])
+    assert found["std"][0] == pytest.approx(math.sqrt(0.02)) and math.isnan(found["std"][1])
+    assert found["n"].tolist() == [2, 1]
+
+
+def test_seeds_of_unequal_length_say_their_n_as_a_range():
+    history = table(("r", "a", "reward", 0, 0.2), ("s", "a", "reward", 0, 0.4), ("r", "a", "reward", 1, 0.5))
+    group = Group("corl", ("r", "s"), palette.style(0))
+    (line,) = compare_curves(history, "reward", [group]).series
+    assert line.label == "corl (N=1–2)"
+    assert line.low.tolist() == pytest.approx([0.3 - math.sqrt(0.02), 0.5])
+    assert line.high.tolist() == pytest.approx([0.3 + math.sqrt(0.02), 0.5])
+
+
+def test_a_group_of_one_has_no_band_and_no_n():
+    history = table(("r", "a", "reward", 0, 0.2))
+    (line,) = compare_curves(history, "reward", [Group("r", ("r",), palette.style(1))]).series
+    assert line.label == "r" and line.low is None
+
+
+def test_members_stand_faint_behind_their_mean_and_out_of_the_legend():
+    history = table(("r", "a", "reward", 0, 0.2), ("s", "a", "reward", 0, 0.4))
+    group = Group("corl", ("r", "s"), palette.style(0))
+    drawn = compare_curves(history, "reward", [group], members=True)
+    assert [line.faint for line in drawn.series] == [True, True, False]
+    shown = [trace for trace in to_plotly(drawn).data if trace["showlegend"]]
+    assert [trace["name"] for trace in shown] == ["corl (N=2)"]
+
+
+def test_first_and_last_ignore_values_that_are_missing():
+    line = pd.DataFrame({"run_id": ["r"] * 3, "step": [0, 5, 9], "value": [0.5, 0.9, math.nan]})
+    (found,) = lines.first_and_last(line).to_dict("records")
+    assert found == {"run_id": "r", "first": 0.5, "last": 0.9, "best": 0.9, "last_step": 5}
+
+
+def test_an_agent_keeps_its_colour_whatever_was_logged():
+    history = table(("r", "b", "reward", 0, 0.2))
+    (line,) = curves.agent_curves(history, "reward", ["a", "b"]).series
+    assert line.label == "b" and line.style == palette.style(1)
+
+
+def test_several_pairs_are_drawn_with_their_mean_and_one_pair_alone():
+    one = table(("r", "", "agreement", 0, 0.5), ("r", "", "agreement/a.b", 0, 0.5))
+    assert [line.label for line in curves.pair_curves(one, "agreement").series] == ["a and b"]
+    two = pd.concat([one, table(("r", "", "agreement/b.c", 0, 0.25))])
+    labels = [line.label for line in curves.pair_curves(two, "agreement").series]
+    assert labels == [curves.MEAN_LABEL, "a and b", "b and c"]
+
+
+def test_the_majority_stands_beside_the_single_rollout_in_the_same_colour():
+    history = table(("r", "a", "eval/accuracy", 0, 0.6), ("r", "a", "eval/majority_accuracy", 0, 0.7))
+    single, majority = curves.accuracy_curves(history, ["a"]).series
+    assert single.style.color == majority.style.color and majority.style.dash == "dot"
+
+
+def test_the_first_28_slots_differ_and_none_is_yellow():
+    looks = {(palette.style(slot).color, palette.style(slot).dash) for slot in range(28)}
+    assert len(looks) == 28 and "#F0E442" not in palette.COLORS
+
+
+def test_a_run_keeps_its_slot_when_older_and_newer_runs_come_and_go(tmp_path):
+    assert palette.run_slots(tmp_path, ["b", "c"]) == {"b": 0, "c": 1}
+    slots = palette.run_slots(tmp_path, ["a", "c"])
+    assert slots["c"] == 1 and slots["a"] == 2
+
+
+def test_a_damaged_slots_file_is_made_anew(tmp_path):
+    (tmp_path / palette.SLOTS_FILE).write_text("{")
+    assert palette.run_slots(tmp_path, ["a"]) == {"a": 0}
+
+
+def test_thinning_keeps_the_ends_and_a_spike_of_one_point():
+    y = np.zeros(10_000)
+    y[4321] = 1.0
+    places = thin.kept(np.arange(10_000), y, 400)
+    assert len(places) <= 400 and {0, 4321, 9_999} <= set(places.tolist())
+
+
+def test_a_short_line_is_drawn_whole_without_what_is_not_finite():
+    places = thin.kept(np.arange(4), np.array([0.0, math.nan, math.inf, 1.0]))
+    assert places.tolist() == [0, 3]
+
+
+def test_the_screen_says_how_many_points_it_shows():
+    drawn = to_plotly(figure(series([0.0, 1.0] * 1000)), 400)
+    assert drawn.note == "400 of 2,000 points"
+    assert to_plotly(figure(series([0.0, 1.0]))).note == ""
+
+
+def test_a_smoothed_line_keeps_the_spikes_of_its_raw_line():
+    raw = np.zeros(5_000)
+    raw[777] = 1.0
+    trace = to_plotly(figure(series([0.0] * 5_000, raw=raw)), 400).data[0]
+    assert max(trace["y"]) == 1.0
+
+
+def test_plotly_accepts_the_description_and_it_is_json():
+    band = series([0.1, 0.2], low=np.array([0.0, 0.1]), high=np.array([0.2, 0.3]), raw=np.array([0.1, 0.3]))
+    drawn = to_plotly(figure(band, bounds=(0, 1)))
+    json.dumps([drawn.data, drawn.layout], allow_nan=False)
+    from plotly.graph_objects import Figure as PlotlyFigure
+
+    assert len(PlotlyFigure(drawn.data, drawn.layout).data) == 4  # two edges, raw, line
+
+
+def test_names_are_text_and_never_tags():
+    drawn = to_plotly(figure(series([1.0], NASTY)))
+    assert drawn.data[0]["name"] == "&lt;b&gt;$x_1$&lt;/b&gt; &amp; _co"
+    assert "<b>" not in drawn.data[0]["hovertemplate"]
+    assert "<b>" not in ring.ring_plot([NASTY], {})["data"][0]["text"][0]
+
+
+def test_the_ring_has_an_arrow_from_each_vote_to_whom_it_rewards():
+    plot = ring.ring_plot(["a", "b", "c"], {"b": "a", "c": "b", "a": "c"})
+    spots = dict(zip("abc", zip(plot["data"][0]["x"], plot["data"][0]["y"], strict=True), strict=True))
+    arrows = plot["layout"]["annotations"]
+    assert len(arrows) == 3
+    tip = (arrows[0]["x"], arrows[0]["y"])  # the first edge: a's vote rewards b
+    assert math.dist(tip, spots["b"]) < 0.1 < math.dist(tip, spots["a"])
+
+
+def test_a_ring_of_one_is_a_loop_and_no_ring_is_no_arrow():
+    assert len(ring.ring_plot(["a"], {"a": "a"})["layout"]["shapes"]) == 1
+    alone = ring.ring_plot(["a"], {})["layout"]
+    assert not alone["shapes"] and not alone["annotations"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_format_is_written_without_a_browser(kind: str, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    content = export(figure(series([0.1, 0.2], NASTY)), kind)
+    start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml", "csv": b"series,x,y"}[kind]
+    assert content.startswith(start)
+
+
+def test_files_have_legend_axis_titles_and_text_on_white():
+    svg = export(figure(series([0.1, 0.2], "llama & co")), "svg").decode()
+    for text in ("Step", "Reward", "llama &amp; co"):
+        assert f">{text}<" in svg
+    assert "fill: #ffffff" in svg
+
+
+def test_a_pdf_embeds_its_fonts_as_truetype():
+    assert b"/FontFile2" in export(figure(series([0.1])), "pdf")
+
+
+def test_a_label_with_a_leading_underscore_or_dollars_is_in_the_legend_as_it_is():
+    svg = export(figure(series([0.1, 0.2], "_a $b$")), "svg").decode()
+    assert "_a $b$" in svg
+
+
+def test_the_csv_has_every_point_and_its_band():
+    band = series([0.1, 0.2], low=np.array([0.0, 0.1]), high=np.array([0.2, 0.3]), count=np.array([2, 1]))
+    read = pd.read_csv(io.BytesIO(export(figure(band), "csv")))
+    assert read.columns.tolist() == ["series", "x", "y", "low", "high", "n"]
+    assert read.y.tolist() == [0.1, 0.2] and read.n.tolist() == [2, 1]
+
+
+def test_an_empty_figure_still_exports():
+    assert figure().empty and to_table(figure()).empty
+    assert export(figure(), "png").startswith(b"\x89PNG")
+
+
+def test_an_unknown_format_names_the_known_ones():
+    with pytest.raises(ValueError, match="png, svg, pdf, csv"):
+        export(figure(), "bmp")
