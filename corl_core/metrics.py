@@ -31,7 +31,7 @@ def _of(function: Callable, label: str, scope: Scope = "agent", *, name: str = "
 
 _TABLE = [
     _of(diagnostics.reward, "Reward"),
-    Metric("reward_std", "Reward std", "reward", "agent", " ".join(diagnostics.reward_std.__doc__.split()), bounds=(0.0, 0.5)),
+    Metric("reward_std", "Reward std", "", "agent", " ".join(diagnostics.reward_std.__doc__.split()), bounds=(0.0, 0.5)),
     Metric("reward_std_normalized", "Reward std, relative to the first step", "ratio", "agent",
            "Reward std divided by its value at the first step where that is above zero."),
     _of(diagnostics.frac_reward_zero_std, "Groups without learning signal"),
@@ -49,11 +49,9 @@ _TABLE = [
     Metric("completions/clipped_ratio", "Clipped completions", "fraction", "agent",
            "Share of completions cut off at the longest allowed length.", bounds=UNIT_INTERVAL),
     Metric("eval/accuracy", "Accuracy", "fraction", "agent",
-           "Share of sampled completions whose answer is right, on held-out questions, at the training temperature. "
-           "Also for each kind of question, as eval/accuracy/KIND.", True, UNIT_INTERVAL),
+           "Share of sampled completions whose answer is right, on held-out questions, at the training temperature.", True, UNIT_INTERVAL),
     Metric("eval/majority_accuracy", "Majority accuracy", "fraction", "agent",
-           "Share of held-out questions on which the vote of the sampled answers is right; no vote counts as wrong. "
-           "Also for each kind of question, as eval/majority_accuracy/KIND.", True, UNIT_INTERVAL),
+           "Share of held-out questions on which the vote of the sampled answers is right; no vote counts as wrong.", True, UNIT_INTERVAL),
     Metric("loss", "Loss", "", "agent", "TRL's policy loss; about zero by construction when each batch is used once at beta = 0."),
     Metric("grad_norm", "Gradient norm", "", "agent", "Norm of the gradient before clipping."),
     Metric("learning_rate", "Learning rate", "", "agent", "Learning rate of the update."),

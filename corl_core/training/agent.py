@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from datasets import Dataset
-from transformers import TrainerCallback
+from transformers import PrinterCallback, TrainerCallback
 
 from corl_core.config import RunConfig
 from corl_core.data.questions import Question
@@ -73,6 +73,7 @@ class Agent:
             train_dataset=Dataset.from_dict({"prompt": [self._prompt(q) for q in order], "question_id": [q.id for q in order]}),
             callbacks=[_Steps(self, scorer)],
         )
+        trainer.remove_callback(PrinterCallback)
         try:
             trainer.train()
         except RunStopped:
@@ -116,6 +117,7 @@ class Agent:
         result = evaluate(
             self.sampler, self.held_out, self.held_out_prompts, self.config.eval.num_samples, seed, self.config.vote.tie
         )
+        print(_one_line(step, result.metrics()), flush=True)
         votes = [cast.key for cast in result.votes]
         self.recorder.journal.write("eval", step=step, metrics=result.metrics(), votes=votes, truths=result.truths)
 
@@ -140,12 +142,19 @@ class _Steps(TrainerCallback):
         if "loss" not in (logs or {}):
             return
         step = state.global_step  # updates done
-        self.scorer.finish(step - 1, logs, tokens=int(state.num_input_tokens_seen))
+        metrics = self.scorer.finish(step - 1, logs, tokens=int(state.num_input_tokens_seen))
+        print(_one_line(step - 1, metrics), flush=True)
         config = self.agent.config
         if self.agent.stop_requested:
             control.should_training_stop = True
         if step % config.eval.every_steps == 0 or step == config.grpo.max_steps or control.should_training_stop:
             self.agent._evaluate(step)
+
+
+def _one_line(step: int, metrics: dict[str, float]) -> str:
+    """What the log says of a step or an evaluation: enough to see whether it learns."""
+    shown = ("eval/accuracy", "eval/majority_accuracy", "reward", "reward_std", "vote_share", "pseudo_label_accuracy", "step_time_s")
+    return f"step {step}: " + ", ".join(f"{name} {metrics[name]:.3f}" for name in shown if name in metrics)
 
 
 def main(run_path: str, name: str, port: int, supervisor_pid: int, supervisor_created: float) -> None:

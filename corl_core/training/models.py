@@ -5,6 +5,7 @@ from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils.logging import disable_progress_bar
 
 from corl_core.config import AgentConfig, DataConfig, RunConfig
 from corl_core.tiny_names import is_tiny, parse_tiny
@@ -12,6 +13,7 @@ from corl_core.training.schools import base_model
 from corl_core.training.warm_up import Progress
 
 PROJECT = Path(__file__).resolve().parents[2]
+disable_progress_bar()  # bars of milliseconds only fill the logs
 
 
 class ModelError(ValueError):

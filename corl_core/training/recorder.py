@@ -28,8 +28,8 @@ class Recorder:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._std_at_start: float | None = None
 
-    def step(self, step: int, question_ids: list[str], record: Step, measured: dict[str, float]) -> None:
-        """One journal line: the metrics of a step, and the votes that the cohort's metrics need."""
+    def step(self, step: int, question_ids: list[str], record: Step, measured: dict[str, float]) -> dict[str, float]:
+        """One journal line: the metrics of a step (returned), and the votes that the cohort's metrics need."""
         metrics = agent_metrics(record) | measured
         if std := metrics.get("reward_std"):
             self._std_at_start = self._std_at_start or std
@@ -37,6 +37,7 @@ class Recorder:
             metrics["reward_std_normalized"] = metrics["reward_std"] / self._std_at_start
         votes = [vote.key for vote in record.votes]
         self.journal.write("step", step=step, metrics=metrics, questions=question_ids, votes=votes, truths=list(record.truths))
+        return metrics
 
     def rollouts(self, step: int, rows: list[dict[str, Any]]) -> None:
         """Keeps a step's rollouts; a shard is written every SHARD_STEPS steps."""

@@ -66,17 +66,18 @@ class StepScorer:
             self._recorder.rollouts(trainer_state.global_step, self._rows(completions, answers))
         return [value for group in scored for value in (group or (0.0,) * num_generations)]
 
-    def finish(self, step: int, logs: dict[str, float], tokens: int) -> None:
-        """Writes the step down, once its update is done."""
+    def finish(self, step: int, logs: dict[str, float], tokens: int) -> dict[str, float]:
+        """Writes the step down, once its update is done; returns its metrics ({} when it reused older rollouts)."""
         if self._record is None:
-            return
+            return {}
         measured = self._completion_metrics() | self._times | {"tokens": float(tokens)}
         measured |= {name: float(logs[name]) for name in ("loss", "grad_norm", "learning_rate") if name in logs}
         measured["step_time_s"] = time.perf_counter() - self._started
         known = sum(self._times.get(name, 0.0) for name in ("generate_time_s", "grade_time_s", "exchange_wait_s", "log_time_s"))
         measured["update_time_s"] = measured["step_time_s"] - known
-        self._recorder.step(step, self._ids, self._record, measured)
+        metrics = self._recorder.step(step, self._ids, self._record, measured)
         self._record = None
+        return metrics
 
     def _completion_metrics(self) -> dict[str, float]:
         assert self._samples is not None
