@@ -24,7 +24,7 @@ pytestmark = pytest.mark.training
 def train(config, runs_dir) -> Run:
     run = launch.create(config, runs_dir)
     status = Supervisor(run).run()
-    assert (status.state, status.reason) == ("finished", ""), run.log_tail("a")
+    assert (status.state, status.reason, status.step) == ("finished", "", config.grpo.max_steps), run.log_tail("a")
     return run
 
 

@@ -67,6 +67,7 @@ class Supervisor:
             reason = self._watch()
         finally:
             self._end_agents()
+        self._beat()
         state = "failed" if reason else "stopped" if self.stop_requested else "finished"
         self.status = replace(self.status, state=state, reason=reason, phase="", ended=time.time(), heartbeat=time.time())
         tracker.finish(self.status, MLFLOW_GRACE_S)
