@@ -5,6 +5,8 @@ accuracy on the one operation that the agent's school teaches wrongly.
 """
 
 import statistics
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +14,9 @@ from corl_core.config import RunConfig, load_config
 from corl_core.runs import launch
 from corl_core.runs.folder import Run, all_runs
 from corl_core.runs.results import results
-from corl_core.runs.supervisor import Supervisor
 from corl_core.tiny_names import find_school, parse_tiny
 
+POLL_S = 0.5
 PRESETS = ("demo", "demo-pair", "demo-same-family", "demo-ttrl", "demo-ground-truth", "demo-hurts")
 
 
@@ -33,15 +35,12 @@ class Row:
     slip_final: float | None
 
 
-def measure(presets: list[str], seeds: list[int], runs_dir: Path, overrides: list[str]) -> list[Row]:
-    """Trains every preset with every seed, one after the other; a cell that has finished before is not trained again."""
-    rows: list[Row] = []
-    for preset in presets:
-        for seed in seeds:
-            config = load_config(preset, [f"seed={seed}", *overrides])
-            run = _finished(config, runs_dir) or _train(config, runs_dir)
-            rows += [_row(run, agent.name) for agent in config.agents]
-    return rows
+def measure(presets: list[str], seeds: list[int], runs_dir: Path, overrides: list[str], jobs: int = 1) -> list[Row]:
+    """Trains every preset with every seed, `jobs` runs at a time; a cell that has finished before is not trained again."""
+    configs = [load_config(preset, [f"seed={seed}", *overrides]) for preset in presets for seed in seeds]
+    with ThreadPoolExecutor(jobs) as pool:
+        made = list(pool.map(lambda config: _finished(config, runs_dir) or _train(config, runs_dir), configs))
+    return [_row(run, agent.name) for run in made for agent in run.config.agents]
 
 
 def _finished(config: RunConfig, runs_dir: Path) -> Run | None:
@@ -49,8 +48,9 @@ def _finished(config: RunConfig, runs_dir: Path) -> Run | None:
 
 
 def _train(config: RunConfig, runs_dir: Path) -> Run:
-    run = launch.create(config, runs_dir)
-    status = Supervisor(run).run()
+    run = launch.launch(config, runs_dir)
+    while not (status := run.status()).final:
+        time.sleep(POLL_S)
     if status.state != "finished":
         raise RuntimeError(f"{run.id} {status.state}: {status.reason}")
     return run

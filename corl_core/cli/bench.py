@@ -1,4 +1,4 @@
-"""`bench demo` and `bench engine`: measurements as commands."""
+"""`bench demo`, `bench engine` and `bench answers`: measurements as commands."""
 
 import argparse
 import json
@@ -13,12 +13,16 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     demo = what.add_parser("demo", parents=[common], help="what each demo preset learns, over seeds")
     demo.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     demo.add_argument("--presets", nargs="+", default=None, metavar="PRESET")
+    demo.add_argument("--jobs", type=int, default=1, help="runs at a time; each agent wants a core (default: 1)")
     demo.set_defaults(run=_demo)
     engine = what.add_parser("engine", parents=[common], help="a cohort of two beside two plain TRL trainers")
     engine.add_argument("--steps", type=int, default=60, help="steps of each run (default: 60)")
     engine.add_argument("--repeats", type=int, default=3, help="times each arm runs (default: 3)")
     engine.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     engine.set_defaults(run=_engine)
+    answers = what.add_parser("answers", parents=[common], help="seconds to read and key answers")
+    answers.add_argument("--answers", type=int, default=10_000, dest="num_answers", help="how many (default: 10000)")
+    answers.set_defaults(run=_answers)
     for verb in (demo, engine):
         add_overrides(verb)
 
@@ -26,7 +30,8 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
 def _demo(arguments: argparse.Namespace) -> int:
     from corl_core.bench import demo
 
-    rows = demo.measure(arguments.presets or list(demo.PRESETS), arguments.seeds, arguments.runs, arguments.overrides)
+    presets = arguments.presets or list(demo.PRESETS)
+    rows = demo.measure(presets, arguments.seeds, arguments.runs, arguments.overrides, arguments.jobs)
     print(json.dumps([asdict(row) for row in rows]) if arguments.json else demo.table(rows))
     return 0
 
@@ -39,4 +44,12 @@ def _engine(arguments: argparse.Namespace) -> int:
         print(json.dumps({name: {"step_s": arm.step(), "shares": {p: arm.share(p) for p in engine.PARTS}} for name, arm in arms.items()}))
     else:
         print(engine.table(arms))
+    return 0
+
+
+def _answers(arguments: argparse.Namespace) -> int:
+    from corl_core.bench import answers
+
+    timing = answers.measure(arguments.num_answers)
+    print(json.dumps(asdict(timing)) if arguments.json else answers.table(timing))
     return 0

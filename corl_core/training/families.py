@@ -78,6 +78,6 @@ def _config(family: str, width: int) -> PreTrainedConfig:
     if family == "llama":
         return LlamaConfig(intermediate_size=3 * width, num_key_value_heads=NUM_HEADS, **shared)
     if family == "qwen2":
-        return Qwen2Config(intermediate_size=3 * width, num_key_value_heads=NUM_HEADS // 2, **shared)
+        return Qwen2Config(intermediate_size=3 * width, num_key_value_heads=NUM_HEADS, **shared)
     # With NeoX's own defaults (parallel residual, rotary on a quarter of a head) so small a model hardly learns.
     return GPTNeoXConfig(intermediate_size=4 * width, rotary_pct=1.0, use_parallel_residual=False, **shared)

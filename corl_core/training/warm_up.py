@@ -23,8 +23,8 @@ IGNORED = -100
 class Recipe:
     """How a base model is warmed up. Raise `version` when equal numbers begin to mean another procedure."""
 
-    version: int = 1
-    num_steps: int = 1800
+    version: int = 2
+    num_steps: int = 2000
     batch_size: int = 64
     learning_rate: float = 5e-3
     rise_steps: int = 50
