@@ -10,8 +10,26 @@ from dataclasses import dataclass
 
 from corl_core.answers import forget, read
 
-NUMBERS = ("{a}", "{a}.{b}", "\\frac{{{a}}}{{{b}}}", "\\${a},{b}00", "{a}\\%", "{a}\\text{{ cm}}", "{a}^\\circ", "{a}\\frac{{1}}{{{b}}}")
-OTHERS = ("{b}\\sqrt{{{c}}}", "{c}\\pi", "(\\frac{{{a}}}{{{c}}},{b})", "{c}x+{d}", "{a}, {b}", "\\text{{C}}", "[{a},\\infty)", "x={a}")
+NUMBERS = (
+    "{a}",
+    "{a}.{b}",
+    "\\frac{{{a}}}{{{b}}}",
+    "\\${a},{b}00",
+    "{a}\\%",
+    "{a}\\text{{ cm}}",
+    "{a}^\\circ",
+    "{a}\\frac{{1}}{{{b}}}",
+)
+OTHERS = (
+    "{b}\\sqrt{{{c}}}",
+    "{c}\\pi",
+    "(\\frac{{{a}}}{{{c}}},{b})",
+    "{c}x+{d}",
+    "{a}, {b}",
+    "\\text{{C}}",
+    "[{a},\\infty)",
+    "x={a}",
+)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from corl_core.config import RunConfig, load_config
 from corl_core.runs import launch
 from corl_core.runs.folder import Run, all_runs
 from corl_core.runs.results import results
-from corl_core.tiny_names import find_school, parse_tiny
+from corl_core.tiny_names import find_school, is_tiny, parse_tiny
 
 POLL_S = 0.5
 PRESETS = ("demo", "demo-pair", "demo-same-family", "demo-ttrl", "demo-ground-truth", "demo-hurts")
@@ -57,8 +57,10 @@ def _train(config: RunConfig, runs_dir: Path) -> Run:
 
 
 def slip_kind(config: RunConfig, agent: str) -> str | None:
-    """The operation that a tiny agent's school teaches wrongly most often."""
+    """The operation that a tiny agent's school teaches wrongly most often; None for any other model."""
     settings = config.agent(agent)
+    if not is_tiny(settings.model):
+        return None
     school = find_school(parse_tiny(settings.model)[0], settings.school)
     return max(school.slip_frac, key=school.slip_frac.__getitem__, default=None)
 
