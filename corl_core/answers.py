@@ -1,27 +1,47 @@
 """From a completion to an answer, and from an answer to the canonical key that votes count.
 
 Contract
-* `parse(completion)` is the last `\\boxed{…}` (the backslash may be missing) or None: no box, an empty box
-  or a box that never closes is no answer. There is no fallback to the last number in the text: truncated
-  reasoning must not vote.
-* `Answer.key` is canonical: two answers are equivalent exactly when their keys are equal, so equivalence is
-  reflexive, symmetric and transitive, and the order of rollouts cannot change a vote's classes.
-* Numbers become exact fractions: '1,000', '1{,}000' and '1000.0' are one key, as are '0.5', '\\frac12', '2/4'.
-* A percent sign is dropped, so '50\\%' is 50; units in \\text{…}, degrees and currency signs are dropped.
+* The answer is the inside of the last `\\boxed{…}` (the backslash may be missing). No box, an empty one, or a last one that
+  never closes is no answer: there is no fallback to the last number in the text, so truncated reasoning does not vote.
+  Without an answer a rollout has no vote, equals nothing, and gets reward 0.
+* Two answers are equivalent exactly when their keys are equal. Equivalence is therefore reflexive, symmetric and
+  transitive, and the order of rollouts changes no vote. The key of what is no garble is itself an answer, with that key.
+* No text raises, hangs or takes longer than about a second: numbers are computed here, within bounds; formulas in worker
+  processes (`grading/workers.py`), which only formulas start. A formula whose time runs out is compared as text.
+
+What is decided where mathematics leaves it open
+* Numbers are exact: 0.5 is 1/2, but 0.3333 is not 1/3 and 3.14 is not pi. 1,000 is a thousand; '1, 000' is a list.
+* 50% is 50. Currency, degrees and units are dropped, also unequal ones: 12 cm is 12, and 12 m too.
+* A numeral with a base equals itself only: 1011_2 is neither 11 nor 1011. Times and ratios (10:30) are text.
+* A capital letter alone, in brackets or before an option's text (C, (C), C. 12) is a choice; a small one a variable.
+* Tuples, intervals and vectors are ordered and keep their brackets: (0,1) is not [0,1). Lists and sets are not ordered:
+  '1, 2', '2 and 1' and {1,2} are one answer. A set counts an element once, a list as often as it is given; {5} is 5.
+* x=5 is 5, as is 2x=10, and f(x)=x^2 is x^2: a name alone says nothing. Equations with more unknowns, and of a higher
+  degree, are equal when they are multiples of each other; y=2x is not 2x. x>2 is (2,oo), and x \\in S is S.
+* 1\\frac{1}{2} and '1 1/2' are mixed numbers. e is Euler's number, i the imaginary unit, 2j two times j.
+* Powers too large to write out, sums, integrals and limits are not evaluated; they equal their own spelling.
+* Words ('twelve', 'Evelyn') are text, compared without regard to case; letters in formulas keep their case.
 """
 
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Literal
 
-_BOX = re.compile(r"\\?boxed\s*\{")
-_DROPPED = re.compile(r"\\(?:left|right|displaystyle|,|;|!|:|\s)|\\?\$|\\?%|\^\s*\{?\s*\\circ\s*\}?|°|~")
-_UNIT = re.compile(r"(?<=[0-9}])\s*\\(?:text|mathrm|textbf|mbox)\s*\{[^{}]*\}$")
-_TEXT = re.compile(r"\\(?:text|mathrm|textbf|mbox)\s*\{([^{}]*)\}")
-_FRACTION = re.compile(r"(-?)\\[dt]?frac\s*(?:\{(-?\d+)\}|(\d))\s*(?:\{(-?\d+)\}|(\d))")
-_DECIMAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+from corl_core.grading.boxes import last_box
+from corl_core.grading.clean import clean
+from corl_core.grading.parts import Keyed, text_key
+from corl_core.grading.shapes import keyed
+from corl_core.grading.units import trim
+from corl_core.grading.workers import one_answer
+
+Outcome = Literal["parsed", "no_box", "unclosed", "empty", "timeout", "error"]
+MAX_CHARS = 2_000  # of an answer; longer ones are compared as they stand
+_INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
+_CHOICE = re.compile(r"[A-Z]")
+_WORDS = re.compile(r"(?<!\S)[A-Za-z.]{2,}")
+_FRACTION = re.compile(r"-?\d{1,15}(?:/[1-9]\d{0,14})?")
 
 
 @dataclass(frozen=True)
@@ -31,60 +51,77 @@ class Answer:
     text: str
     key: str
 
+    @property
+    def shown(self) -> str:
+        """The answer in plain LaTeX for people: a decimal where one is exact and short, else a fraction, else the text."""
+        if _CHOICE.fullmatch(self.key):
+            return self.key
+        if not _FRACTION.fullmatch(self.key):
+            text = trim(clean(self.text))
+            return text if _WORDS.search(text) else re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text)
+        number = Fraction(self.key)
+        decimal = f"{float(number):.6f}".rstrip("0").rstrip(".")
+        if Fraction(decimal) == number:
+            return self.key if number.denominator == 1 else decimal
+        return f"{'-' if number < 0 else ''}\\frac{{{abs(number.numerator)}}}{{{number.denominator}}}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read, and how it went.
+
+    parsed                   there is an answer
+    no_box, unclosed, empty  there is none: no box at all, a last box that never closes, or nothing in it
+    timeout                  there is one, but its mathematics took longer than a second: compared as text
+    error                    there is one, but the worker ended or failed: compared as text
+    """
+
+    answer: Answer | None
+    outcome: Outcome
+
+
+def read(completion: str) -> Reading:
+    """The answer that a completion gives, with its outcome. Only the completion is read, never the prompt."""
+    inside, why_not = last_box(completion)
+    return read_answer(inside) if inside is not None else Reading(None, why_not or "empty")
+
+
+def read_answer(text: str) -> Reading:
+    """An answer from its own text (a true answer, the inside of a box), with its outcome."""
+    found = _remembered(text) if len(text) <= MAX_CHARS else _key(text)
+    return Reading(Answer(text.strip(), found.key) if found.key else None, found.outcome if found.key else "empty")
+
 
 def parse(completion: str) -> Answer | None:
-    """The answer that a completion gives, or None. Only the completion is read, never the prompt."""
-    text = last_box(completion)
-    return answer(text) if text is not None else None
+    """The answer that a completion gives, or None."""
+    return read(completion).answer
 
 
 def answer(text: str) -> Answer | None:
-    """An answer from its own text (a gold answer, the inside of a box); None if nothing is left of it."""
-    key = canonical_key(text)
-    return Answer(text.strip(), key) if key else None
+    """An answer from its own text; None if nothing is left of it."""
+    return read_answer(text).answer
 
 
-def last_box(completion: str) -> str | None:
-    """The inside of the last box that closes, unwrapping a box in a box; None when the last box stays open."""
-    starts = list(_BOX.finditer(completion))
-    if not starts:
-        return None
-    inside = _balanced(completion, starts[-1].end())
-    return inside.strip() or None if inside is not None else None
+def same(a: str, b: str) -> bool:
+    """Whether two answer texts are equivalent; a text that says nothing equals nothing."""
+    first, second = answer(a), answer(b)
+    return first is not None and second is not None and first.key == second.key
 
 
-def _balanced(text: str, start: int) -> str | None:
-    depth = 1
-    for index in range(start, len(text)):
-        depth += (text[index] == "{") - (text[index] == "}")
-        if depth == 0:
-            return text[start:index]
-    return None
+def _key(text: str) -> Keyed:
+    if _INTEGER.fullmatch(text):
+        return Keyed(text)
+    if len(text) > MAX_CHARS:
+        return Keyed(" ".join(text.split()))
+    cleaned = clean(text)
+    with one_answer():
+        found = keyed(cleaned)
+    return found if found.outcome == "parsed" else Keyed(text_key(trim(cleaned)), found.outcome)
 
 
-@lru_cache(maxsize=65_536)
-def canonical_key(text: str) -> str:
-    """The canonical spelling of an answer; '' when nothing is left."""
-    text = text.strip().replace("−", "-").replace("{,}", ",")
-    text = _UNIT.sub("", _DROPPED.sub("", text))
-    text = _TEXT.sub(r"\1", text)
-    text = _THOUSANDS.sub("", "".join(text.split())).rstrip(".")
-    number = _number(text)
-    return _spell(number) if number is not None else text
+_remembered = lru_cache(maxsize=65_536)(_key)  # also makes one process give one text one key, whatever the load
 
 
-def _number(text: str) -> Fraction | None:
-    if match := _FRACTION.fullmatch(text):
-        sign, *parts = match.groups()
-        top, bottom = (int(part) for part in parts if part is not None)
-    elif match := re.fullmatch(r"([+-]?)(\d+)/(\d+)", text):
-        sign, top, bottom = match[1], int(match[2]), int(match[3])
-    elif _DECIMAL.fullmatch(text) and len(text) <= 400:
-        return Fraction(text)
-    else:
-        return None
-    return None if bottom == 0 else Fraction(-top if sign == "-" else top, bottom)
-
-
-def _spell(number: Fraction) -> str:
-    return str(number.numerator) if number.denominator == 1 else f"{number.numerator}/{number.denominator}"
+def forget() -> None:
+    """Forgets the keys of all answers read so far."""
+    _remembered.cache_clear()

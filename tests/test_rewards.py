@@ -19,7 +19,7 @@ def test_without_a_target_there_are_no_rewards_even_for_unparsed_rollouts():
 
 
 def test_nothing_that_a_rollout_prints_matches_a_missing_label():
-    assert corl.pseudo_labels([None, "", "None"]) == [None, None, "None"]
+    assert corl.pseudo_labels([None, "", "None"]) == [None, None, "none"]
     assert rewards(group(None, None), "None") == (0.0, 0.0)
 
 
