@@ -50,6 +50,9 @@ class AgentConfig(_Strict):
     seed: int = Field(
         0, ge=0, le=9, description="For a tiny model: tells apart two models of one family and school in one cohort."
     )
+    paraphrase: bool = Field(
+        False, description="Train on each question's paraphrase where there is one; evaluation asks the originals."
+    )
 
     @model_validator(mode="after")
     def _tiny_is_known(self) -> "AgentConfig":
@@ -75,13 +78,30 @@ class DataConfig(_Strict):
     )
     train_split: str = Field("train", description="Split of a Hugging Face dataset to train on.")
     config: str | None = Field(None, description="Configuration (subset) of a Hugging Face dataset.")
-    revision: str | None = Field(None, description="Revision of a Hugging Face dataset.")
+    revision: str | None = Field(None, description="Branch, tag or commit of a Hugging Face dataset.")
     eval: str | None = Field(
         None, description="Held-out questions, given as for 'train'. None: the built-in ones for 'arithmetic', else none."
     )
     eval_split: str = Field("test", description="Split of a Hugging Face dataset to evaluate on.")
-    question_column: str | None = Field(None, description="Column with the question. None: guessed from its name.")
-    answer_column: str | None = Field(None, description="Column with the true answer. None: guessed; may be absent.")
+    eval_config: str | None = Field(
+        None, description="Configuration of the dataset to evaluate on. None: the training one's when it is the same dataset."
+    )
+    eval_revision: str | None = Field(
+        None, description="Revision of the dataset to evaluate on. None: the training one's when it is the same dataset."
+    )
+    question_column: str | None = Field(
+        None, description="Column with the question; a nested one by its dotted name. None: guessed from its name."
+    )
+    answer_column: str | None = Field(
+        None, description="Column with the true answer, bare or as a worked solution. None: guessed; may be absent."
+    )
+    paraphrase_column: str | None = Field(
+        None, description="Column with the same question in other words. None: guessed; may be absent."
+    )
+    choices_column: str | None = Field(
+        None, description="Column with the choices, or several with commas between them ('A, B, C, D'). None: guessed."
+    )
+    image_column: str | None = Field(None, description="Column with images, which are not shown to the models. None: guessed.")
     num_questions: int | None = Field(None, ge=1, description="Use only the first so many training questions.")
     prompt_template: str = Field(
         "{question}\nPlease reason step by step, and put your final answer within \\boxed{{}}.",
@@ -113,9 +133,9 @@ class GRPOSettings(_Strict):
     max_steps: int = Field(200, ge=1, description="Optimiser steps an agent takes.")
     questions_per_step: int = Field(8, ge=1, description="Different questions in each step.")
     num_generations: int = Field(8, ge=2, description="Completions (K) an agent samples for each question: one group.")
-    max_completion_length: int = Field(24, ge=1, description="Longest completion, in tokens.")
+    max_completion_length: int = Field(512, ge=1, description="Longest completion, in tokens.")
     temperature: float = Field(1.0, gt=0, le=5, description="Sampling temperature.")
-    learning_rate: float = Field(1e-4, gt=0, le=1, description="Peak learning rate of AdamW.")
+    learning_rate: float = Field(3e-6, gt=0, le=1, description="Peak learning rate of AdamW.")
     lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
         "linear", description="How the learning rate changes over the run."
     )
@@ -144,6 +164,11 @@ class VoteConfig(_Strict):
 
     tie: Literal["first", "abstain"] = Field(
         "first", description="Two answers with the same count: the one sampled first wins, or no vote is cast."
+    )
+    num_votes: int | None = Field(
+        None,
+        ge=2,
+        description="Completions sampled for a vote; the first num_generations of them are trained on. None: just those.",
     )
     min_share: float = Field(
         0.0, ge=0, le=1, description="Smallest vote share (of the parsed answers) at which a vote counts as a pseudo-label."
@@ -203,6 +228,11 @@ class RunConfig(_Strict):
             if self.method != "corl":
                 raise ValueError(f"ring: method '{self.method}' has no ring; remove 'ring' or use method 'corl'")
             ring.check_order(self.ring, names)
+        if self.vote.num_votes is not None and self.vote.num_votes < self.grpo.num_generations:
+            raise ValueError(
+                f"vote.num_votes={self.vote.num_votes} must be at least grpo.num_generations={self.grpo.num_generations}: "
+                "what is trained on also votes; raise the one or lower the other"
+            )
         rollouts, slices = self.grpo.questions_per_step * self.grpo.num_generations, self.grpo.gradient_accumulation_steps
         if rollouts % slices:
             raise ValueError(
@@ -216,6 +246,11 @@ class RunConfig(_Strict):
         if self.method == "corl":
             return ring.peers(self.ring or names)
         return {name: name for name in names} if self.method == "ttrl" else {}
+
+    @property
+    def num_votes(self) -> int:
+        """Completions that each agent samples for each question."""
+        return self.vote.num_votes or self.grpo.num_generations
 
     def agent(self, name: str) -> AgentConfig:
         return next(agent for agent in self.agents if agent.name == name)

@@ -16,13 +16,15 @@ from corl_core.votes import Vote
 
 @dataclass(frozen=True)
 class Step:
-    """One agent's rollouts of one step on P questions, K each, as the metrics see them."""
+    """One agent's rollouts of one step on P questions, K trained on each and V >= K voting, as the metrics see them."""
 
     keys: tuple[tuple[str | None, ...], ...]  # (P, K) canonical answers; None did not parse
-    votes: tuple[Vote, ...]  # (P,) the agent's own votes
+    votes: tuple[Vote, ...]  # (P,) the agent's own votes, over V completions each
     labels: tuple[str | None, ...]  # (P,) pseudo-labels received; None: unlabelled
     rewards: tuple[tuple[float, ...] | None, ...]  # (P,) groups of K; None: unlabelled
     truths: tuple[str | None, ...]  # (P,) canonical true answers; None: unknown
+    min_share: float = 0.0  # vote share below which a vote does not count
+    outcomes: tuple[str, ...] = ()  # (P*V,) how reading each completion went: see `answers.Reading`
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -65,8 +67,33 @@ def vote_share(step: Step) -> float | None:
 
 
 def parse_rate(step: Step) -> float | None:
-    """Share of completions from which an answer could be parsed."""
-    return _mean([float(key is not None) for group in step.keys for key in group])
+    """Share of the completions that vote from which an answer could be parsed."""
+    sampled = sum(cast.num_rollouts for cast in step.votes)
+    return sum(cast.num_parsed for cast in step.votes) / sampled if sampled else None
+
+
+def _outcome(step: Step, name: str) -> float | None:
+    return _mean([float(outcome == name) for outcome in step.outcomes])
+
+
+def grade_timeout_rate(step: Step) -> float | None:
+    """Share of completions whose answer was compared as text because its mathematics took too long."""
+    return _outcome(step, "timeout")
+
+
+def grade_error_rate(step: Step) -> float | None:
+    """Share of completions whose answer was compared as text because the grading worker failed."""
+    return _outcome(step, "error")
+
+
+def unparsed_vote_rate(step: Step) -> float | None:
+    """Share of groups that cast no vote because no completion gave an answer."""
+    return _mean([float(cast.num_parsed == 0) for cast in step.votes])
+
+
+def below_share_rate(step: Step) -> float | None:
+    """Share of groups whose vote does not count because its share is below the threshold (vote.min_share)."""
+    return _mean([float(cast.answer is not None and cast.share < step.min_share) for cast in step.votes])
 
 
 def tie_rate(step: Step) -> float | None:
@@ -175,6 +202,7 @@ AGENT_METRICS = {
     function.__name__: function
     for function in (
         reward, reward_std, frac_reward_zero_std, labeled_frac, vote_share, parse_rate, tie_rate,
+        unparsed_vote_rate, below_share_rate, grade_timeout_rate, grade_error_rate,
         pseudo_label_accuracy, vote_accuracy, reward_accuracy, false_reward_rate,
     )
 }  # fmt: skip

@@ -78,6 +78,16 @@ def test_the_labels_of_a_ring_are_the_predecessors_votes(small_run, base_models,
     assert votes["a"] != votes["c"], "equal models must draw different rollouts"
 
 
+def test_more_completions_vote_than_train(small_run, tmp_path):
+    run = train(small_run(vote__num_votes=16, eval__num_questions=0), tmp_path)
+    for agent, peer in (("a", "b"), ("b", "a")):
+        rows = rollouts(run, agent)
+        assert len(rows) == 4 * 4 * 16 and rows["trained"].sum() == 4 * 4 * 8
+        sent = [vote for line in Tail(run.journal_paths()[peer]).read() if line["event"] == "step" for vote in line["votes"]]
+        received = rows.groupby(["step", "question_id"], sort=False)["pseudo_label"].first()
+        assert [None if pd.isna(label) else label for label in received] == sent
+
+
 def test_equal_seeds_repeat_a_run_exactly_and_other_seeds_do_not(small_run, tmp_path):
     first, again, other = (train(small_run(seed=seed), tmp_path) for seed in (3, 3, 4))
     for agent in "ab":

@@ -1,5 +1,6 @@
 """Metrics against numbers worked out by hand; the fixtures of the paper's diversity table among them."""
 
+from dataclasses import replace
 from math import sqrt
 
 import pytest
@@ -12,7 +13,8 @@ from corl_core.rewards.matching import rewards
 from corl_core.votes import vote
 
 
-def step(groups: list[list[str | None]], labels: list[str | None], truths: list[str | None]) -> Step:
+def step(groups: list[list[str | None]], labels: list[str | None], truths: list[str | None],
+         min_share: float = 0.0) -> Step:  # fmt: skip
     answers = [[answer(text) if text else None for text in group] for group in groups]
     return Step(
         keys=tuple(tuple(a.key if a else None for a in group) for group in answers),
@@ -20,6 +22,8 @@ def step(groups: list[list[str | None]], labels: list[str | None], truths: list[
         labels=tuple(labels),
         rewards=tuple(rewards(group, label) for group, label in zip(answers, labels, strict=True)),
         truths=tuple(truths),
+        min_share=min_share,
+        outcomes=tuple("parsed" if text else "no_box" for group in groups for text in group),
     )
 
 
@@ -39,6 +43,27 @@ def test_a_step_by_hand():
     assert d.vote_accuracy(record) == 1 / 3  # votes 8, 5 and (first of a tie) 1
     assert d.reward_accuracy(record) == (1 + 4) / 8  # group 1: only the unparsed rollout has the reward it deserves
     assert d.false_reward_rate(record) == 2 / 4  # wrong rollouts of labelled groups: 8 8 - and 6; two rewarded
+
+
+def test_votes_that_do_not_count_are_told_apart_by_the_reason():
+    groups = [["1", "1", "1", "2"], ["1", "1", "2", "3"], ["4", "5", "6", "7"], [None, None, None, None]]
+    record = step(groups, ["1", None, None, None], [None] * 4, min_share=0.6)
+    assert d.below_share_rate(record) == 2 / 4  # shares .5 and .25
+    assert d.tie_rate(record) == 1 / 4
+    assert d.unparsed_vote_rate(record) == 1 / 4
+    assert d.labeled_frac(record) == 1 / 4
+
+
+def test_grading_that_timed_out_or_failed_is_counted_apart_from_wrong():
+    record = replace(step([["1", "2"], ["3", None]], ["1", "3"], ["1", "3"]), outcomes=("parsed", "timeout", "error", "no_box"))
+    assert (d.grade_timeout_rate(record), d.grade_error_rate(record), d.parse_rate(record)) == (1 / 4, 1 / 4, 3 / 4)
+
+
+def test_more_votes_than_training_samples():
+    """Eight completions vote, the first two of them train: votes and parse rate are over eight, rewards over two."""
+    answers = [answer(text) if text else None for text in ("9", "8", "8", "8", "7", None, "8", None)]
+    record = Step(keys=(("9", "8"),), votes=(vote(answers),), labels=("8",), rewards=((0.0, 1.0),), truths=("8",))
+    assert (d.vote_share(record), d.parse_rate(record), d.reward(record)) == (4 / 6, 6 / 8, 1 / 2)
 
 
 def test_a_lucky_hit_is_told_apart_by_the_false_reward_rate():

@@ -13,8 +13,8 @@ SHARD_STEPS = 25
 ROLLOUT_SCHEMA = pa.schema(
     [
         ("step", pa.int32()), ("question_id", pa.string()), ("question", pa.string()), ("agent", pa.string()),
-        ("completion", pa.string()), ("answer", pa.string()), ("key", pa.string()), ("pseudo_label", pa.string()),
-        ("reward", pa.float32()), ("truth", pa.string()),
+        ("completion", pa.string()), ("answer", pa.string()), ("key", pa.string()), ("outcome", pa.string()),
+        ("pseudo_label", pa.string()), ("reward", pa.float32()), ("truth", pa.string()), ("trained", pa.bool_()),
     ]
 )  # fmt: skip
 

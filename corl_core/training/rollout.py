@@ -23,6 +23,12 @@ class Samples:
     texts: list[str]
     finished: list[bool]  # the end token was drawn; otherwise the completion was cut off
 
+    def for_training(self, num_votes: int, num_generations: int) -> dict[str, list]:
+        """The first `num_generations` of each group of `num_votes`, as TRL's `rollout_func` returns them."""
+        chosen = [i for i in range(len(self.texts)) if i % num_votes < num_generations]
+        columns = {"prompt_ids": self.prompt_ids, "completion_ids": self.completion_ids, "logprobs": self.logprobs}
+        return {name: [column[i] for i in chosen] for name, column in columns.items()}
+
 
 class Sampler:
     """Draws completions from a model; the draw depends on the weights, the prompts and the seed, and on nothing else."""

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from statistics import fmean
 from typing import Any
 
-from corl_core.answers import Answer, parse
+from corl_core.answers import Reading, read
 from corl_core.config import RunConfig
 from corl_core.data.questions import Question
 from corl_core.diagnostics import Step
@@ -49,22 +49,29 @@ class StepScorer:
     def score(self, completions: list[str], question_id: list[str], trainer_state: Any, **_: Any) -> list[float]:
         """Rewards of a step's rollouts, (P*K,) with groups contiguous. An unlabelled group gets 0 throughout: the same
         (absent) gradient as no reward at all, and it is left out of the recorded reward."""
-        num_generations = self._config.grpo.num_generations
-        ids = question_id[::num_generations]
+        assert self._samples is not None
+        num_generations, num_votes, tie = self._config.grpo.num_generations, self._config.num_votes, self._config.vote.tie
+        self._ids = question_id[::num_generations]
         with self.timed("grade_time_s"):
-            answers = [parse(text) for text in completions]
-            groups = [tuple(answers[i : i + num_generations]) for i in range(0, len(answers), num_generations)]
-            votes = tuple(vote(group, self._config.vote.tie) for group in groups)
+            readings = [read(text) for text in self._samples.texts]  # (P*V,), V >= K completions that vote
+            groups = [tuple(r.answer for r in readings[i : i + num_votes]) for i in range(0, len(readings), num_votes)]
+            votes = tuple(vote(group, tie) for group in groups)
         with self.timed("exchange_wait_s"):
-            labels = self._supervision(trainer_state.global_step, ids, votes)
+            labels = self._supervision(trainer_state.global_step, self._ids, votes)
         with self.timed("grade_time_s"):
-            scored = tuple(rewards(group, label) for group, label in zip(groups, labels, strict=True))
+            scored = [rewards(group, label) for group, label in zip(groups, labels, strict=True)]  # (P, V)
         with self.timed("log_time_s"):
-            keys = tuple(tuple(answer.key if answer else None for answer in group) for group in groups)
-            truths = tuple(self._truths[question] for question in ids)
-            self._record, self._ids = Step(keys, votes, tuple(labels), scored, truths), ids
-            self._recorder.rollouts(trainer_state.global_step, self._rows(completions, answers))
-        return [value for group in scored for value in (group or (0.0,) * num_generations)]
+            self._record = Step(
+                keys=tuple(tuple(answer.key if answer else None for answer in group[:num_generations]) for group in groups),
+                votes=votes,
+                labels=tuple(labels),
+                rewards=tuple(group[:num_generations] if group else None for group in scored),
+                truths=tuple(self._truths[question] for question in self._ids),
+                min_share=self._config.vote.min_share,
+                outcomes=tuple(reading.outcome for reading in readings),
+            )
+            self._recorder.rollouts(trainer_state.global_step, self._rows(readings, scored))
+        return [value for group in self._record.rewards for value in (group or (0.0,) * num_generations)]
 
     def finish(self, step: int, logs: dict[str, float], tokens: int) -> dict[str, float]:
         """Writes the step down, once its update is done; returns its metrics ({} when it reused older rollouts)."""
@@ -89,12 +96,13 @@ class StepScorer:
             "completions/clipped_ratio": fmean(float(not finished) for finished in self._samples.finished),
         }
 
-    def _rows(self, completions: list[str], answers: list[Answer | None]) -> list[dict[str, Any]]:
-        assert self._record is not None
-        num_generations, rows = self._config.grpo.num_generations, []
-        for index, (completion, answer) in enumerate(zip(completions, answers, strict=True)):
-            group, rollout = divmod(index, num_generations)
-            question, scored = self._questions[self._ids[group]], self._record.rewards[group]
+    def _rows(self, readings: list[Reading], scored: list[tuple[float, ...] | None]) -> list[dict[str, Any]]:
+        """A row for every completion that was sampled; `trained` says which of them the update used."""
+        assert self._record is not None and self._samples is not None
+        num_generations, num_votes, rows = self._config.grpo.num_generations, self._config.num_votes, []
+        for index, (completion, reading) in enumerate(zip(self._samples.texts, readings, strict=True)):
+            group, rollout = divmod(index, num_votes)
+            question, answer, rewarded = self._questions[self._ids[group]], reading.answer, scored[group]
             rows.append(
                 {
                     "question_id": question.id,
@@ -102,9 +110,11 @@ class StepScorer:
                     "completion": completion,
                     "answer": answer.text if answer else None,
                     "key": answer.key if answer else None,
+                    "outcome": reading.outcome,
                     "pseudo_label": self._record.labels[group],
-                    "reward": scored[rollout] if scored else None,
+                    "reward": rewarded[rollout] if rewarded else None,
                     "truth": question.answer,
+                    "trained": rollout < num_generations,
                 }
             )
         return rows
