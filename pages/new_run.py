@@ -3,8 +3,8 @@
 import streamlit as st
 
 from corl_core.config import load_config, preset_names
-from pages.components import actions, cohort, draft, frame, live
-from pages.components.fields import field, problem
+from pages.components import actions, answer_check, cohort, draft, frame, live, questions
+from pages.components.fields import field, grid, problem
 
 MAIN = [
     "grpo.max_steps",
@@ -18,13 +18,6 @@ MAIN = [
     "eval.num_samples",
 ]
 VOTING = ["vote.tie", "vote.min_share"]
-FROM_FILES = [
-    "data.eval",
-    "data.question_column",
-    "data.answer_column",
-    "data.num_questions",
-    "data.prompt_template",
-]
 MORE = [
     "grpo.lr_scheduler_type",
     "grpo.warmup_steps",
@@ -41,14 +34,6 @@ MORE = [
     "device",
     "threads_per_agent",
 ]
-
-
-def grid(paths: list[str], problems: dict[str, str], width: int = 3) -> None:
-    """Fields side by side, row by row."""
-    for start in range(0, len(paths), width):
-        for column, path in zip(st.columns(width), paths[start : start + width], strict=False):
-            with column:
-                field(path, problems)
 
 
 frame.require()
@@ -76,9 +61,7 @@ with form:
     st.subheader("Cohort")
     cohort.agents_editor(now.problems)
     st.subheader("Questions")
-    field("data.train", now.problems)
-    if draft.get("data.train") != "arithmetic":
-        grid(FROM_FILES, now.problems, 2)
+    questions.editor(now.problems)
     st.subheader("Training")
     grid(MAIN, now.problems)
     if draft.get("method") != "ground_truth":
@@ -87,6 +70,7 @@ with form:
         exchange = ["exchange.timeout_s"] if draft.get("method") == "corl" else []
         grid(MORE + exchange, now.problems)
         field("notes", now.problems)
+    answer_check.show()
 
 with summary:
     st.subheader("Who rewards whom")

@@ -36,7 +36,7 @@ def test_the_readmes_configuration_is_valid():
 
 
 def test_every_file_that_the_readme_names_exists():
-    named = set(re.findall(r"`((?:corl_core|pages|tests|static|runs)/[\w./]*|[\w]+\.(?:py|txt))`", README))
+    named = set(re.findall(r"`((?:corl_core|pages|tests|static)/[\w./]*|[\w]+\.(?:py|txt))`", README))
     named |= set(re.findall(r"\]\((static/[^)]+)\)", README))
     assert len(named) >= 10
     inside = ("", "corl_core/", "corl_core/training/", "corl_core/runs/", "corl_core/data/")

@@ -15,10 +15,13 @@ HOMES = {  # library → the only places that may import it
     "streamlit": ("app.py", "pages/"),
     "plotly": ("corl_core/figures/", "pages/"),
     "matplotlib": ("corl_core/figures/",),
-    "datasets": ("corl_core/data/", "corl_core/training/"),
+    **dict.fromkeys(("math_verify", "latex2sympy2_extended", "sympy"), ("corl_core/grading/algebra.py",)),
+    "datasets": ("corl_core/data/", "corl_core/training/", "corl_core/bench/"),
 }
 PURE = ["answers", "votes", "ring", "diagnostics", "metrics", "seeds", "rewards/__init__", "rewards/corl", "rewards/ttrl",
         "rewards/ground_truth", "rewards/matching"]  # fmt: skip
+GRADING = {path.stem for path in (ROOT / "corl_core" / "grading").glob("*.py")} - {"algebra", "math_worker"}
+PURE += sorted(f"grading/{name}" for name in GRADING)
 
 
 def imported(path: Path) -> set[str]:
@@ -56,6 +59,13 @@ def test_the_check_can_fail(tmp_path):
 def test_the_algorithm_needs_the_standard_library_alone(module):
     allowed = set(sys.stdlib_module_names) | {"corl_core"}
     assert imported(ROOT / "corl_core" / f"{module}.py") <= allowed
+
+
+def test_reading_answers_is_light_until_a_formula_comes():
+    code = "import sys, corl_core.answers as a, corl_core.grading.workers as w; a.parse('\\\\boxed{1/2}'); " \
+           "print(sorted(set(sys.modules) & {'sympy', 'math_verify', 'numpy'}), w.num_idle())"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] 0"
 
 
 def test_reading_and_launching_runs_loads_no_training_library():

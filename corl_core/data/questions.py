@@ -21,3 +21,7 @@ class Question:
     answer: str | None = None
     kind: str | None = None
     paraphrase: str | None = None
+
+    def asked(self, paraphrased: bool) -> str:
+        """The text that an agent trains on: the paraphrase if it is to read one and there is one."""
+        return self.paraphrase if paraphrased and self.paraphrase else self.question

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from corl_core.config import RunConfig
+from corl_core.data.preflight import refuse_before_launch
 from corl_core.runs.folder import Run, Status, read_status, write_status
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,8 @@ def create(config: RunConfig, runs_dir: Path) -> Run:
 
 
 def launch(config: RunConfig, runs_dir: Path) -> Run:
-    """Starts a run in the background and returns at once."""
+    """Starts a run in the background and returns at once. Raises LaunchError, and DataError for data it is refused for."""
+    refuse_before_launch(config)
     run = create(config, runs_dir)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))}
     with (run.path / "supervisor.log").open("wb") as log:

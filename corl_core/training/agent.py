@@ -9,18 +9,19 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
 
-from corl_core.config import RunConfig
+from corl_core.data.preflight import Report, preflight
 from corl_core.data.questions import Question
-from corl_core.data.sources import held_out_questions, question_order, training_questions
+from corl_core.data.sources import question_order
 from corl_core.runs.folder import Run, is_alive
 from corl_core.seeds import derive
-from corl_core.training import models, supervision
+from corl_core.training import lengths, models, supervision
 from corl_core.training.evaluate import evaluate
 from corl_core.training.exchange import CohortError, Exchange, RunStopped
 from corl_core.training.recorder import Recorder
@@ -50,9 +51,10 @@ class Agent:
         self._say("loading the base model")
         self.model, self.tokenizer = models.load(config, self.settings, device, self._warm_up_progress)
         self.sampler = Sampler(self.model, self.tokenizer, config.grpo.max_completion_length, config.grpo.temperature)
-        order = self._question_order()
-        self.held_out = held_out_questions(config.data, config.eval.num_questions)
-        self.held_out_prompts = [self._prompt(question) for question in self.held_out]
+        report = self._preflight()
+        order = question_order(report.train.questions, config.grpo.max_steps * config.grpo.questions_per_step, config.seed)
+        self.held_out = list(report.held_out.questions) if report.held_out else []
+        self.held_out_prompts = [models.prompt(question.question, config.data, self.tokenizer) for question in self.held_out]
         scorer = StepScorer(self.recorder, order, self._supervision(order), config)
         self._evaluate(0)
         if not self.stop_requested:
@@ -80,19 +82,21 @@ class Agent:
             self.stop_requested = True
 
     def _rollouts(self, prompts: list[str], step: int, scorer: StepScorer) -> dict[str, list]:
-        """TRL hands each prompt K times over, groups contiguous; they share one prefill."""
-        num_generations = self.config.grpo.num_generations
+        """TRL hands each prompt K times over, groups contiguous; all completions of a question vote, the first K train."""
+        num_generations, num_votes = self.config.grpo.num_generations, self.config.num_votes
         seed = derive("rollouts", self.config.seed, self.name, step)
         with scorer.timed("generate_time_s"):
-            samples = self.sampler.sample(prompts[::num_generations], num_generations, seed)
+            samples = self.sampler.sample(prompts[::num_generations], num_votes, seed)
         scorer.sampled(samples)
-        return {"prompt_ids": samples.prompt_ids, "completion_ids": samples.completion_ids, "logprobs": samples.logprobs}
+        return samples.for_training(num_votes, num_generations)
 
-    def _question_order(self) -> list[Question]:
-        config = self.config
-        num = config.grpo.max_steps * config.grpo.questions_per_step
-        questions = training_questions(config.data, num, derive("questions", config.seed) % 2**31)
-        return question_order(questions, num, config.seed)
+    def _preflight(self) -> Report:
+        """The run's questions, looked at; what is doubtful goes to the log. Raises DataError for what is refused."""
+        report = preflight(self.config, partial(lengths.measure, self.name, self.model.config, self.tokenizer, self._prompt))
+        for text in report.warnings:
+            print(f"data: {text}", flush=True)
+        report.require()
+        return report
 
     def _supervision(self, order: list[Question]) -> supervision.Supervision:
         config = self.config
@@ -108,7 +112,7 @@ class Agent:
         return supervision.from_peer(exchange, config.vote)
 
     def _prompt(self, question: Question) -> str:
-        return models.prompt(question.question, self.config.data, self.tokenizer)
+        return models.prompt(question.asked(self.settings.paraphrase), self.config.data, self.tokenizer)
 
     def _evaluate(self, step: int) -> None:
         if not self.held_out:

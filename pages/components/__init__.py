@@ -16,5 +16,7 @@ diff.py       Compare: how configs differ, and runs that differ by seed only
 results.py    Compare: the table of first and last values
 draft.py      New run: the configuration that the form is filling
 fields.py     New run: one form field out of one config field
+answer_check.py  New run: how an answer is read
 cohort.py     New run: the agents and their ring (agents.py edits them)
+questions.py  New run: where questions come from (preview.py shows what is in them)
 """

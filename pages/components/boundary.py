@@ -14,6 +14,7 @@ from typing import ParamSpec
 import streamlit as st
 
 from corl_core.config import ConfigError
+from corl_core.data.questions import DataError
 from corl_core.runs.folder import RunNotFound
 from corl_core.runs.launch import LaunchError
 from corl_core.tracking.reader import TrackingUnavailable
@@ -21,7 +22,7 @@ from pages.components.text import plain
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
-EXPLAINED = (ConfigError, LaunchError, RunNotFound, TrackingUnavailable)
+EXPLAINED = (ConfigError, DataError, LaunchError, RunNotFound, TrackingUnavailable)
 BUG = "Something in the dashboard itself went wrong. The details are in the terminal it runs in."
 _PENDING = "boundary.pending"
 _VISIT = "boundary.visit"

@@ -85,8 +85,13 @@ _OPTIONAL = {
     "data.eval",
     "data.config",
     "data.revision",
+    "data.eval_config",
+    "data.eval_revision",
     "data.question_column",
     "data.answer_column",
+    "data.paraphrase_column",
+    "data.choices_column",
+    "data.image_column",
     "data.system_prompt",
 }
 

@@ -35,6 +35,10 @@ LABELS = {
     "bf16": "bfloat16",
     "threads_per_agent": "CPU threads an agent",
     "config": "Dataset configuration",
+    "train_split": "Training split",
+    "eval_config": "Held-out configuration",
+    "eval_split": "Held-out split",
+    "eval_revision": "Held-out revision",
 }
 WORDS = {"method": METHOD_LABELS}  # choices that have a name for people
 LONG_TEXT = {"notes", "prompt_template", "system_prompt"}
@@ -74,6 +78,14 @@ def field(path: str, problems: dict[str, str]) -> None:
     }
     _widget(known, draft.get(path), wiring)
     problem(path, problems)
+
+
+def grid(paths: list[str], problems: dict[str, str], width: int = 3) -> None:
+    """Fields side by side, row by row."""
+    for start in range(0, len(paths), width):
+        for column, path in zip(st.columns(width), paths[start : start + width], strict=False):
+            with column:
+                field(path, problems)
 
 
 def problem(path: str, problems: dict[str, str]) -> None:

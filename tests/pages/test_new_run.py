@@ -28,7 +28,7 @@ def test_a_changed_field_is_in_the_command_and_the_yaml(app, empty_store):
     at = app(empty_store, "new_run")
     field(at, "grpo.max_steps").set_value(7).run()
     assert at.code[0].value == "python -m corl_core launch demo --set grpo.max_steps=7"
-    assert shown_yaml(at)["grpo"] == {"max_steps": 7}
+    assert shown_yaml(at)["grpo"]["max_steps"] == 7
 
 
 def test_a_preset_fills_in_the_form(app, empty_store):
@@ -107,3 +107,21 @@ def test_a_run_is_a_template_for_another(app, finished_store):
     run_id = next(path.name for path in finished_store.iterdir() if "ttrl" in path.name)
     at = app(finished_store, "new_run", **{"from": run_id})
     assert field(at, "name").value == "demo-ttrl" and field(at, "method").value == "ttrl"
+
+
+def test_a_pasted_answer_shows_its_key_and_two_are_compared(app, empty_store, said):
+    at = app(empty_store, "new_run")
+    at.text_input(key="answer_a").set_value("so \\boxed{\\dfrac{1}{2}}").run()
+    assert "answer   0.5\nkey      1/2\noutcome  parsed (read)" in said(at)
+    at.text_input(key="answer_b").set_value("50/100").run()
+    assert "One answer" in said(at) and not at.exception
+    at.text_input(key="answer_b").set_value("\\boxed{").run()
+    assert "outcome  unclosed" in said(at) and "No answer equals nothing" in said(at)
+
+
+def test_a_pasted_answer_is_text_and_never_html(app, empty_store):
+    at = app(empty_store, "new_run")
+    at.text_input(key="answer_a").set_value("<img src=x onerror=alert(1)>").run()
+    shown = [element.value for element in at.code if "<img" in element.value]
+    assert len(shown) == 1 and not at.exception
+    assert not any(element.proto.allow_html for element in at.markdown if "<img" in element.value)

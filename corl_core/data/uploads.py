@@ -1,0 +1,55 @@
+"""Files that come through the browser: checked by content, kept under a name made from the content alone."""
+
+import hashlib
+from io import BytesIO
+from pathlib import Path
+
+from corl_core.data.files import kind_of, read_content
+from corl_core.data.questions import DataError
+
+MAX_BYTES = 10 * 2**20
+MAX_UNPACKED_BYTES = 200 * 2**20
+
+
+def folder(runs_dir: Path) -> Path:
+    """Where uploads of a runs folder are kept."""
+    return runs_dir / "uploads"
+
+
+def keep(content: bytes, runs_dir: Path) -> Path:
+    """Stores an upload and returns its path; the same content is kept once. Raises DataError for what cannot be read.
+
+    The name that the browser gave is never looked at.
+    """
+    if len(content) > MAX_BYTES:
+        raise DataError(
+            f"the upload has {len(content) / 2**20:.1f} MB and {MAX_BYTES >> 20} MB are allowed; "
+            "copy the file to this machine and give its path instead"
+        )
+    kind = kind_of(content, "upload")
+    if kind == "parquet":
+        _check_unpacked_size(content)
+    if not read_content(content, "upload").rows:
+        raise DataError("the upload has no rows; it needs one for each question, under a line with the names of the columns")
+    path = folder(runs_dir) / f"{hashlib.sha256(content).hexdigest()[:16]}.{kind}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        unfinished = path.with_suffix(".part")
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    return path
+
+
+def _check_unpacked_size(content: bytes) -> None:
+    """Raises DataError for a small Parquet file that would fill the memory, as its own description says."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        about = parquet.ParquetFile(BytesIO(content)).metadata
+        size = sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups)) + about.num_rows
+    except (pa.ArrowException, OSError, ValueError):
+        return  # damaged: reading says so
+    if size > MAX_UNPACKED_BYTES:
+        allowed = MAX_UNPACKED_BYTES >> 20
+        raise DataError(f"the upload unpacks to {size >> 20} MB and {allowed} MB are allowed; give its path instead")

@@ -1,0 +1,44 @@
+"""Prompt lengths in tokens, for preflight: of an agent that is loaded, or of the models that are on this machine."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+
+from corl_core.config import AgentConfig, RunConfig
+from corl_core.data.checks import Lengths
+from corl_core.data.questions import Question
+from corl_core.tiny_names import is_tiny
+from corl_core.training import families, models
+
+
+def measure(
+    agent: str, model: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, prompt: Callable[[Question], str],
+    questions: Sequence[Question],
+) -> list[Lengths]:  # fmt: skip
+    """The tokens of every question's prompt, and how many the model can read, for one agent."""
+    tokens = [len(ids) for ids in tokenizer([prompt(question) for question in questions]).input_ids]
+    return [Lengths(agent, tokens, getattr(model.get_text_config(), "max_position_embeddings", None))]
+
+
+def at_hand(config: RunConfig, questions: Sequence[Question]) -> list[Lengths]:
+    """Lengths for every agent whose tokenizer is on this machine; nothing is downloaded."""
+    found = []
+    for agent in config.agents:
+        if (loaded := _local(agent)) is not None:
+            found += measure(agent.name, *loaded, partial(_prompt, config, agent, loaded[1]), questions)
+    return found
+
+
+def _prompt(config: RunConfig, agent: AgentConfig, tokenizer: PreTrainedTokenizerBase, question: Question) -> str:
+    return models.prompt(question.asked(agent.paraphrase), config.data, tokenizer)
+
+
+def _local(agent: AgentConfig) -> tuple[PreTrainedConfig, PreTrainedTokenizerBase] | None:
+    if is_tiny(agent.model):
+        return PreTrainedConfig(max_position_embeddings=families.MAX_TOKENS), families.make_tokenizer()
+    try:
+        options = {"revision": agent.revision, "local_files_only": True}
+        return AutoConfig.from_pretrained(agent.model, **options), AutoTokenizer.from_pretrained(agent.model, **options)
+    except (OSError, ValueError):
+        return None
