@@ -30,6 +30,7 @@ from corl_core.training.step import StepScorer
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
 
 EXIT_ERROR = 1
+NICENESS = 5  # agents take every core they can get; the supervisor and the dashboard must still answer at once
 
 
 class Agent:
@@ -55,7 +56,7 @@ class Agent:
         order = question_order(report.train.questions, config.grpo.max_steps * config.grpo.questions_per_step, config.seed)
         self.held_out = list(report.held_out.questions) if report.held_out else []
         self.held_out_prompts = [models.prompt(question.question, config.data, self.tokenizer) for question in self.held_out]
-        scorer = StepScorer(self.recorder, order, self._supervision(order), config)
+        scorer = StepScorer(self.recorder, order, self._supervision(order), config, self.settings.paraphrase)
         self._evaluate(0)
         if not self.stop_requested:
             self._train(order, scorer, device)
@@ -164,6 +165,7 @@ def _one_line(step: int, metrics: dict[str, float]) -> str:
 def main(run_path: str, name: str, port: int, supervisor_pid: int, supervisor_created: float) -> None:
     """An agent's process: its own session, its own log, an exit code of 0 only when it did what it was asked."""
     os.setsid()
+    os.nice(NICENESS)
     run = Run(Path(run_path))
     folder = run.agent_path(name)
     folder.mkdir(parents=True, exist_ok=True)

@@ -24,8 +24,9 @@ class StepScorer:
     True answers are read for the record only: they reach `Step.truths` and the Parquet rows, never `supervision`.
     """
 
-    def __init__(self, recorder: Recorder, questions: Sequence[Question], supervision: Supervision, config: RunConfig):
-        self._recorder, self._supervision, self._config = recorder, supervision, config
+    def __init__(self, recorder: Recorder, questions: Sequence[Question], supervision: Supervision, config: RunConfig,
+                 paraphrase: bool = False):  # fmt: skip
+        self._recorder, self._supervision, self._config, self._paraphrase = recorder, supervision, config, paraphrase
         self._questions = {question.id: question for question in questions}
         self._truths = {question.id: truth_key(question.answer) for question in questions}
         self._samples: Samples | None = None
@@ -106,7 +107,7 @@ class StepScorer:
             rows.append(
                 {
                     "question_id": question.id,
-                    "question": question.question,
+                    "question": question.asked(self._paraphrase),
                     "completion": completion,
                     "answer": answer.text if answer else None,
                     "key": answer.key if answer else None,
