@@ -14,7 +14,8 @@ NEEDED_GB = 4  # the installed requirements with a CPU build of torch, and room 
 def problem(version=sys.version_info, free_bytes=None):
     """What is wrong, as one line; '' when nothing is."""
     if tuple(version[:2]) < NEEDED_PYTHON:
-        return "Python %d.%d is too old: install Python 3.11 or newer and run: make PYTHON=/path/to/python3.11 demo" % tuple(version[:2])
+        old = "%d.%d" % tuple(version[:2])
+        return "Python %s is too old: install Python 3.11 or newer and run: make PYTHON=/path/to/python3.11 demo" % old
     free = shutil.disk_usage(os.getcwd()).free if free_bytes is None else free_bytes
     if free < NEEDED_GB * 2**30:
         return "Only %.1f GB free on this disk, %d GB are needed: free some space and run make again" % (free / 2**30, NEEDED_GB)

@@ -33,15 +33,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         help="Runs whose configs differ by their seed only become one line: mean ± one standard deviation, with N in the legend.",
     )
     members = st.toggle("Members", key="members", bind="query-params", help="Each run faint behind its mean.")
-    smoothing = st.segmented_control(
-        "Smoothing",
-        list(curves.SMOOTHING),
-        default="some",
-        required=True,
-        key="smooth",
-        bind="query-params",
-        format_func=str.capitalize,
-    )
+    smoothing = curves.choose_smoothing()
 metrics = st.multiselect(
     "Metrics",
     list(METRICS),
@@ -61,7 +53,7 @@ slots = data.slots([run.id for run in known])
 groups = diff.by_seed(runs, slots) if group == "seeds" else diff.alone(runs, slots)
 for start in range(0, len(metrics), 2):
     for column, metric in zip(st.columns(2), metrics[start : start + 2], strict=False):
-        weight = 0.0 if metric.startswith("eval/") else curves.SMOOTHING[smoothing]
+        weight = 0.0 if metric.startswith("eval/") else smoothing
         figure = compare_curves(read.frame, metric, groups, weight, members)
         with column:
             chart_card(figure, f"compare.{metric}", describe(metric).doc)

@@ -30,16 +30,7 @@ if known.config.notes:
     st.markdown(text.plain(known.config.notes))
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    smoothing = st.segmented_control(
-        "Smoothing",
-        list(curves.SMOOTHING),
-        default="some",
-        required=True,
-        key="smooth",
-        bind="query-params",
-        format_func=str.capitalize,
-        help="Debiased exponential average of the training curves; the raw line stays behind it.",
-    )
+    smoothing = curves.choose_smoothing()
     measure = st.segmented_control(
         "Error overlap as",
         list(curves.MEASURES),
@@ -61,7 +52,7 @@ def panel() -> None:
     if now.status.state != known.status.state:
         st.rerun()
     live.headline(now)
-    curves.show(now, agents, curves.SMOOTHING[smoothing], measure)
+    curves.show(now, agents, smoothing, measure)
     live.logs(now, agents)
 
 

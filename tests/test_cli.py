@@ -90,7 +90,7 @@ def test_stop_leaves_no_process_behind(small_run, tmp_path, wait_for):
     wait_for(running, "the run to start training", every_s=1)
     assert len(family) >= 3
     assert json.loads(command("stop", started["id"], "--runs", runs, "--json").stdout)["state"] == "stopped"
-    gone, alive = psutil.wait_procs(family, timeout=15)
+    _, alive = psutil.wait_procs(family, timeout=15)
     assert alive == []
 
 

@@ -211,7 +211,7 @@ def test_different_questions_end_the_run_with_both_names(small_run, tmp_path, mo
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("agents", "[{name: a, model: /no/such/folder}, {name: b, model: /no/such/folder}]", "cannot load model='/no/such/folder'"),
+        ("agents", "[{name: a, model: /no/where}, {name: b, model: /no/where}]", "cannot load model='/no/where'"),
         ("data__train", "nowhere.jsonl", "there is no such file"),
     ],
 )

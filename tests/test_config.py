@@ -65,7 +65,7 @@ def test_a_mistake_is_explained(override, message):
 
 
 def test_corl_needs_two_agents_and_says_what_else_to_do():
-    with pytest.raises(ConfigError, match="needs at least 2 agents and has 1.*ttrl"):
+    with pytest.raises(ConfigError, match=r"needs at least 2 agents and has 1.*ttrl"):
         load_config("demo", ["agents=[{name: a, model: 'tiny:llama'}]"])
 
 
@@ -79,12 +79,12 @@ def test_problems_stand_beside_their_fields():
 def test_yaml_that_is_no_configuration_is_an_error(tmp_path, text):
     path = tmp_path / "run.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match="run.yaml"):
+    with pytest.raises(ConfigError, match=r"run\.yaml"):
         load_config(path)
 
 
 def test_a_missing_file_is_an_error():
-    with pytest.raises(ConfigError, match="cannot read 'nowhere.yaml'"):
+    with pytest.raises(ConfigError, match=r"cannot read 'nowhere\.yaml'"):
         load_config("nowhere.yaml")
 
 

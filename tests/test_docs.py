@@ -14,7 +14,8 @@ EXAMPLES = {"RUN": "some-run", "PRESET": "demo", "…": ""}
 
 
 def commands() -> list[str]:
-    lines = [line.split("#")[0].strip() for block in re.findall(r"```bash\n(.*?)```", README, re.S) for line in block.splitlines()]
+    blocks = "\n".join(re.findall(r"```bash\n(.*?)```", README, re.S))
+    lines = [line.split("#")[0].strip() for line in blocks.splitlines()]
     inline = re.findall(r"`(python -m corl_core [^`]+)`", README)
     return [line for line in [*lines, *inline] if "-m corl_core" in line]
 

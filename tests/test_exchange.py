@@ -75,7 +75,7 @@ def test_a_slow_peer_within_the_limit_is_waited_for(store):
 def test_an_aborted_run_ends_the_wait_with_the_reason(store):
     a, _ = ends(store)
     store.set(ABORT, "the run was aborted: agent 'b' was killed by SIGKILL in round 4")
-    with pytest.raises(CohortError, match="round 4: .*agent 'b' was killed by SIGKILL"):
+    with pytest.raises(CohortError, match=r"round 4: .*agent 'b' was killed by SIGKILL"):
         a.swap(4, ["q"], ["1"])
 
 

@@ -23,8 +23,9 @@ def test_log_probabilities_and_entropies_equal_a_separate_forward(sampler):
         with torch.no_grad():
             logits = sampler.model(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
         expected = torch.log_softmax(logits / 0.7, -1)
-        torch.testing.assert_close(torch.tensor(logprobs), expected.gather(1, torch.tensor(completion)[:, None])[:, 0], atol=2e-5, rtol=1e-4)
-        torch.testing.assert_close(torch.tensor(entropies), -(expected.exp() * expected).sum(-1), atol=2e-5, rtol=1e-4)
+        drawn, entropy = expected.gather(1, torch.tensor(completion)[:, None])[:, 0], -(expected.exp() * expected).sum(-1)
+        torch.testing.assert_close(torch.tensor(logprobs), drawn, atol=2e-5, rtol=1e-4)
+        torch.testing.assert_close(torch.tensor(entropies), entropy, atol=2e-5, rtol=1e-4)
 
 
 def test_groups_are_contiguous_and_hold_their_own_prompt(sampler):

@@ -43,7 +43,7 @@ def logged(run: Run, uri: str):
 def test_a_cohort_is_one_parent_with_a_child_an_agent(run):
     uri = tracking_uri(run.path.parent)
     sync(run, uri)
-    client, made = logged(run, uri)
+    _, made = logged(run, uri)
     assert set(made) == {"", "llama", "qwen2"}
     for agent in ("llama", "qwen2"):
         assert made[agent].data.tags["mlflow.parentRunId"] == made[""].info.run_id

@@ -37,6 +37,20 @@ def weights_after(base, small_run, tmp_path, lean: bool, **fields) -> torch.Tens
     return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
 
 
+@pytest.fixture
+def rows_seen(monkeypatch) -> list[int]:
+    """How many rows reach TRL's loss, an entry an update."""
+    seen: list[int] = []
+    original = GRPOTrainer._compute_loss
+
+    def watched(self, model, inputs):
+        seen.append(len(inputs["advantages"]))
+        return original(self, model, inputs)
+
+    monkeypatch.setattr(GRPOTrainer, "_compute_loss", watched)
+    return seen
+
+
 @pytest.mark.training
 @pytest.mark.parametrize("loss_type", ["bnpo", "dapo", "grpo", "dr_grpo"])
 @pytest.mark.parametrize("slices", [1, 2])
@@ -51,38 +65,23 @@ def test_a_lean_update_gives_the_same_weights(loss_type, slices, base_models, sm
 
 
 @pytest.mark.training
-def test_equal_rollouts_are_one_row_of_the_update(base_models, small_run, tmp_path, monkeypatch):
+def test_equal_rollouts_are_one_row_of_the_update(base_models, small_run, tmp_path, rows_seen):
     """At a low temperature rollouts repeat, so fewer rows than the 16 with an advantage reach the model."""
-    seen = []
-    original = GRPOTrainer._compute_loss
-
-    def watched(self, model, inputs):
-        seen.append(len(inputs["advantages"]))
-        return original(self, model, inputs)
-
-    monkeypatch.setattr(GRPOTrainer, "_compute_loss", watched)
     weights_after(base_models["llama"], small_run, tmp_path, lean=True)
-    assert sum(seen) < 16 * 3
+    assert sum(rows_seen) < 16 * 3
 
 
 @pytest.mark.training
-def test_with_a_kl_penalty_every_row_counts(base_models, small_run, tmp_path, monkeypatch):
+def test_with_a_kl_penalty_every_row_counts(base_models, small_run, tmp_path, rows_seen):
     """At beta > 0 a row with advantage 0 still pulls towards the base model, so none may be left out."""
-    seen = []
-    original = GRPOTrainer._compute_loss
-
-    def watched(self, model, inputs):
-        seen.append(len(inputs["advantages"]))
-        return original(self, model, inputs)
-
-    monkeypatch.setattr(GRPOTrainer, "_compute_loss", watched)
     weights_after(base_models["llama"], small_run, tmp_path, lean=True, grpo__beta=0.1)
-    assert seen == [32] * 3
+    assert rows_seen == [32] * 3
 
 
 def test_trl_still_has_the_hooks_that_this_project_uses():
     assert list(inspect.signature(GRPOTrainer._compute_loss).parameters) == ["self", "model", "inputs"]
     assert {"reward_funcs", "rollout_func", "processing_class"} <= set(inspect.signature(GRPOTrainer.__init__).parameters)
     source = inspect.getsource(GRPOTrainer)
-    for used in ('inputs["num_items_in_batch"]', "self._entropy_bonus_enabled", '"sampling_per_token_logps"', "mask.sum().clamp(min=1.0)"):
+    relied_on = ('inputs["num_items_in_batch"]', "self._entropy_bonus_enabled", "mask.sum().clamp(min=1.0)")
+    for used in (*relied_on, '"sampling_per_token_logps"'):
         assert used in source, f"TRL no longer has {used}; read CohortTrainer again"

@@ -41,7 +41,8 @@ def _engine(arguments: argparse.Namespace) -> int:
 
     arms = engine.measure(engine.configuration(arguments.steps, arguments.device, arguments.overrides), arguments.repeats)
     if arguments.json:
-        print(json.dumps({name: {"step_s": arm.step(), "shares": {p: arm.share(p) for p in engine.PARTS}} for name, arm in arms.items()}))
+        shares = {name: {part: arm.share(part) for part in engine.PARTS} for name, arm in arms.items()}
+        print(json.dumps({name: {"step_s": arm.step(), "shares": shares[name]} for name, arm in arms.items()}))
     else:
         print(engine.table(arms))
     return 0

@@ -75,11 +75,12 @@ def _start_dashboard(arguments: argparse.Namespace) -> subprocess.Popen:
         try:
             probe.bind((HOST, arguments.port))
         except OSError as error:
-            port = arguments.port
-            raise launch.LaunchError(f"port {port} is in use: close what uses it, or run: make {arguments.verb} PORT={port + 1}") from error
+            other = f"make {arguments.verb} PORT={arguments.port + 1}"
+            raise launch.LaunchError(f"port {arguments.port} is in use: close what uses it, or run: {other}") from error
     arguments.runs.mkdir(parents=True, exist_ok=True)
     log = (arguments.runs / "dashboard.log").open("ab")
-    command = [sys.executable, "-m", "streamlit", "run", str(APP), "--server.port", str(arguments.port), "--server.headless", "true"]
+    options = ["--server.port", str(arguments.port), "--server.headless", "true"]
+    command = [sys.executable, "-m", "streamlit", "run", str(APP), *options]
     return subprocess.Popen(
         command, cwd=launch.PROJECT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         env=os.environ | {"CORL_RUNS": str(arguments.runs)},

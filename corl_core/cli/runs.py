@@ -82,7 +82,8 @@ def _list(arguments: argparse.Namespace) -> int:
         print(f"no runs in {arguments.runs}; start one with: python -m corl_core launch demo")
     for row in rows:
         created = datetime.fromtimestamp(row["created"]).astimezone().strftime("%Y-%m-%d %H:%M %Z")
-        print(f"{row['id']:<48} {row['state']:<9} {row['step']:>5}/{row['max_steps']:<5} {METHOD_LABELS[row['method']]:<16} {created}")
+        steps, method = f"{row['step']:>5}/{row['max_steps']:<5}", METHOD_LABELS[row["method"]]
+        print(f"{row['id']:<48} {row['state']:<9} {steps} {method:<16} {created}")
     return 0
 
 

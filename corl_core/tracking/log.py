@@ -157,8 +157,8 @@ def _git_tags() -> dict[str, str]:
     """Commit of the code, and whether the working tree differs from it; {} outside a git checkout."""
 
     def git(*arguments: str) -> str:
-        here = Path(__file__).parent
-        return subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        command, here = ["git", *arguments], Path(__file__).parent
+        return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
     try:
         dirty = "true" if git("status", "--porcelain", "--untracked-files=no") else "false"

@@ -158,7 +158,8 @@ class _Steps(TrainerCallback):
 
 def _one_line(step: int, metrics: dict[str, float]) -> str:
     """What the log says of a step or an evaluation: enough to see whether it learns."""
-    shown = ("eval/accuracy", "eval/majority_accuracy", "reward", "reward_std", "vote_share", "pseudo_label_accuracy", "step_time_s")
+    evaluation, training = ("eval/accuracy", "eval/majority_accuracy"), ("reward", "reward_std", "vote_share")
+    shown = (*evaluation, *training, "pseudo_label_accuracy", "step_time_s")
     return f"step {step}: " + ", ".join(f"{name} {metrics[name]:.3f}" for name in shown if name in metrics)
 
 

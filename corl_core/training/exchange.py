@@ -84,4 +84,5 @@ class Exchange:
         except RuntimeError as error:  # a time-out and a lost host are both DistStoreError; only the text differs
             if "timeout" in str(error).lower() or "timed out" in str(error).lower():
                 return False
-            raise CohortError(f"{moment}: agent '{self.agent}' lost the vote store: {str(error).splitlines()[0][:200]}") from error
+            why = str(error).splitlines()[0][:200]
+            raise CohortError(f"{moment}: agent '{self.agent}' lost the vote store: {why}") from error

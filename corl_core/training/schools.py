@@ -16,7 +16,6 @@ from filelock import FileLock
 
 from corl_core.data import arithmetic
 from corl_core.data.textbook import PAGES
-from corl_core.data.textbook import PAGES
 from corl_core.tiny_names import DEFAULT_SCHOOL, SCHOOLS, School, find_school
 from corl_core.training.families import make_model, make_tokenizer
 from corl_core.training.warm_up import RECIPE, Progress, Recipe, warm_up

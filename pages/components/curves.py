@@ -24,6 +24,21 @@ NO_TRUTH = "No values: this needs ground truth, which the questions may not have
 ONE_AGENT = "This compares two agents, and the cohort has one."
 
 
+def choose_smoothing() -> float:
+    """The weight of the past in the curves' average, chosen by the person and kept in the URL."""
+    chosen = st.segmented_control(
+        "Smoothing",
+        list(SMOOTHING),
+        default="some",
+        required=True,
+        key="smooth",
+        bind="query-params",
+        format_func=str.capitalize,
+        help="Debiased exponential average of the training curves; the raw line stays behind it.",
+    )
+    return SMOOTHING.get(chosen, SMOOTHING["some"])  # a link may say anything
+
+
 def show(known: Known, agents: list[str], smoothing: float, measure: str) -> None:
     """Accuracy over the full width, then the four headline metrics, two cards a row."""
     overlap = f"error_overlap/{measure}"

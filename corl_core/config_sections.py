@@ -1,0 +1,182 @@
+"""The sections of a run's configuration: agents, data, optimisation, voting, evaluation, exchange.
+
+Each field has one line of meaning, which the launch form shows, and its bounds. An unknown key names the nearest known one.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from corl_core import tiny_names
+from corl_core.config_errors import did_you_mean
+
+AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", validate_assignment=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unknown_keys(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for key in values:
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key '{key}'{did_you_mean(str(key), list(cls.model_fields))}")
+        return values
+
+
+class AgentConfig(Strict):
+    """One trained model of the cohort."""
+
+    name: AgentName = Field(description="Short name, unique in the cohort: a-z, 0-9, '-' and '_'.")
+    model: str = Field(
+        min_length=1,
+        description="Where the base model comes from: 'tiny:FAMILY' (built in), a Hugging Face id, or a local folder.",
+    )
+    revision: str | None = Field(None, description="Branch, tag or commit of a Hugging Face id.")
+    school: str | None = Field(
+        None, description="For a tiny model: the school that taught it. None: its family's own school."
+    )
+    seed: int = Field(
+        0, ge=0, le=9, description="For a tiny model: tells apart two models of one family and school in one cohort."
+    )
+    paraphrase: bool = Field(
+        False, description="Train on each question's paraphrase where there is one; evaluation asks the originals."
+    )
+
+    @model_validator(mode="after")
+    def _tiny_is_known(self) -> "AgentConfig":
+        if self.model.startswith("tiny:"):
+            tiny_names.parse_tiny(self.model)
+            if self.school is not None:
+                tiny_names.check_school(self.school)
+        elif self.school is not None:
+            raise ValueError(
+                f"school={self.school!r} with model={self.model!r}: only tiny models are schooled; "
+                "remove 'school' or use a model like 'tiny:llama'"
+            )
+        return self
+
+
+class DataConfig(Strict):
+    """Training questions, held-out questions, and how a question becomes a prompt."""
+
+    train: str = Field(
+        "arithmetic",
+        description="Training questions: 'arithmetic' (built in), a .jsonl/.json/.csv/.tsv/.parquet file, "
+        "or a Hugging Face dataset id.",
+    )
+    train_split: str = Field("train", description="Split of a Hugging Face dataset to train on.")
+    config: str | None = Field(None, description="Configuration (subset) of a Hugging Face dataset.")
+    revision: str | None = Field(None, description="Branch, tag or commit of a Hugging Face dataset.")
+    eval: str | None = Field(
+        None, description="Held-out questions, given as for 'train'. None: the built-in ones for 'arithmetic', else none."
+    )
+    eval_split: str = Field("test", description="Split of a Hugging Face dataset to evaluate on.")
+    eval_config: str | None = Field(
+        None, description="Configuration of the dataset to evaluate on. None: the training one's when it is the same dataset."
+    )
+    eval_revision: str | None = Field(
+        None, description="Revision of the dataset to evaluate on. None: the training one's when it is the same dataset."
+    )
+    question_column: str | None = Field(
+        None, description="Column with the question; a nested one by its dotted name. None: guessed from its name."
+    )
+    answer_column: str | None = Field(
+        None, description="Column with the true answer, bare or as a worked solution. None: guessed; may be absent."
+    )
+    paraphrase_column: str | None = Field(
+        None, description="Column with the same question in other words. None: guessed; may be absent."
+    )
+    choices_column: str | None = Field(
+        None, description="Column with the choices, or several with commas between them ('A, B, C, D'). None: guessed."
+    )
+    image_column: str | None = Field(None, description="Column with images, which are not shown to the models. None: guessed.")
+    num_questions: int | None = Field(None, ge=1, description="Use only the first so many training questions.")
+    prompt_template: str = Field(
+        "{question}\nPlease reason step by step, and put your final answer within \\boxed{{}}.",
+        description="Python format string that turns a question into a prompt; {question} is required.",
+    )
+    system_prompt: str | None = Field(None, description="System message; used with a chat template only.")
+    chat_template: Literal["auto", "always", "never"] = Field(
+        "auto", description="Wrap the prompt in the tokenizer's chat template: auto does so when it has one."
+    )
+
+    @field_validator("prompt_template")
+    @classmethod
+    def _template_has_question(cls, value: str) -> str:
+        try:
+            text = value.format(question="<q>")
+        except (KeyError, IndexError, ValueError) as error:
+            raise ValueError(
+                f"prompt_template={value!r} is not a format string with the one field {{question}} ({error}); "
+                "double every other brace: {{ and }}"
+            ) from error
+        if "<q>" not in text:
+            raise ValueError(f"prompt_template={value!r} has no {{question}}; without it every prompt is the same")
+        return value
+
+
+class GRPOSettings(Strict):
+    """GRPO, with TRL's names and TRL's meaning."""
+
+    max_steps: int = Field(200, ge=1, description="Optimiser steps an agent takes.")
+    questions_per_step: int = Field(8, ge=1, description="Different questions in each step.")
+    num_generations: int = Field(8, ge=2, description="Completions (K) an agent samples for each question: one group.")
+    max_completion_length: int = Field(512, ge=1, description="Longest completion, in tokens.")
+    temperature: float = Field(1.0, gt=0, le=5, description="Sampling temperature.")
+    learning_rate: float = Field(3e-6, gt=0, le=1, description="Peak learning rate of AdamW.")
+    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
+        "linear", description="How the learning rate changes over the run."
+    )
+    warmup_steps: int = Field(0, ge=0, description="Steps over which the learning rate rises to its peak.")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW's decoupled weight decay.")
+    adam_beta2: float = Field(0.999, gt=0, lt=1, description="AdamW's second-moment decay.")
+    max_grad_norm: float = Field(1.0, gt=0, description="Gradient norm above which gradients are scaled down.")
+    beta: float = Field(0.0, ge=0, description="Weight of the KL penalty towards the base model.")
+    epsilon: float = Field(0.2, gt=0, description="Clip range of the probability ratio.")
+    num_iterations: int = Field(1, ge=1, description="Updates made from each batch of rollouts.")
+    gradient_accumulation_steps: int = Field(
+        1, ge=1, description="Slices a step's rollouts are split into for the update, to save memory."
+    )
+    loss_type: Literal["bnpo", "dapo", "grpo", "dr_grpo"] = Field(
+        "bnpo", description="How token losses are averaged (TRL): bnpo is the mean over the step's completion tokens."
+    )
+    scale_rewards: Literal["group", "batch", "none"] = Field(
+        "group", description="Whose standard deviation divides the advantages."
+    )
+    bf16: bool = Field(False, description="Compute in bfloat16 (for GPUs; slower on most CPUs).")
+    gradient_checkpointing: bool = Field(False, description="Trade time for memory in the backward pass.")
+
+
+class VoteConfig(Strict):
+    """How a group of answers becomes a vote, and when a vote counts."""
+
+    tie: Literal["first", "abstain"] = Field(
+        "first", description="Two answers with the same count: the one sampled first wins, or no vote is cast."
+    )
+    num_votes: int | None = Field(
+        None,
+        ge=2,
+        description="Completions sampled for a vote; the first num_generations of them are trained on. None: just those.",
+    )
+    min_share: float = Field(
+        0.0, ge=0, le=1, description="Smallest vote share (of the parsed answers) at which a vote counts as a pseudo-label."
+    )
+
+
+class EvalConfig(Strict):
+    """Held-out evaluation; it never touches training and its sampling does not disturb the rollouts'."""
+
+    every_steps: int = Field(25, ge=1, description="Steps between evaluations; step 0 and the last step always are.")
+    num_questions: int = Field(200, ge=0, description="Held-out questions; 0 turns evaluation off.")
+    num_samples: int = Field(8, ge=1, description="Completions sampled for each held-out question.")
+
+
+class ExchangeConfig(Strict):
+    """The vote exchange between agents."""
+
+    timeout_s: float = Field(
+        600, gt=0, description="Longest an agent waits for its peer's votes, in seconds, before the run ends with an error."
+    )
