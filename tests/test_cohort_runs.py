@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import forkserver
 
 import pandas as pd
 import psutil
@@ -40,10 +41,11 @@ def rollouts(run: Run, agent: str) -> pd.DataFrame:
     return pd.concat(pd.read_parquet(path) for path in run.rollout_files(agent))
 
 
-def children() -> list[psutil.Process]:
-    """Agents of this process that still run."""
-    return [p for p in psutil.Process().children(recursive=True) if p.status() != psutil.STATUS_ZOMBIE and "forkserver" not in
-            " ".join(p.cmdline()) and "resource_tracker" not in " ".join(p.cmdline())]  # fmt: skip
+def agents_alive() -> list[psutil.Process]:
+    """Agents, and what they started, that still run: whatever the fork server of this process has as descendants."""
+    server = forkserver._forkserver._forkserver_pid
+    family = psutil.Process(server).children(recursive=True) if server else []
+    return [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.parametrize("method", ["corl", "ttrl", "ground_truth"])
@@ -145,12 +147,15 @@ class Background:
         self.thread.start()
 
     def has_reached(self, step: int) -> bool:
-        return self.supervisor.status.state == "running" and self.run.status().step >= step
+        """Whether it trains and is that far; then both agents must be seen, or `end` would prove nothing."""
+        far = self.supervisor.status.state == "running" and self.run.status().step >= step
+        assert not far or len(agents_alive()) == 2
+        return far
 
     def end(self, timeout_s: float = 60.0):
         self.thread.join(timeout_s)
         assert not self.thread.is_alive()
-        assert children() == []
+        assert agents_alive() == []
         return self.run.status()
 
 
@@ -205,7 +210,7 @@ def test_different_questions_end_the_run_with_both_names(small_run, tmp_path, mo
     monkeypatch.setattr(supervisor, "_start", start_with_other_data)
     status = supervisor.run()
     assert status.state == "failed" and "drew different questions" in status.reason and "round 0" in status.reason
-    assert "'a'" in status.reason and "'b'" in status.reason and children() == []
+    assert "'a'" in status.reason and "'b'" in status.reason and agents_alive() == []
 
 
 @pytest.mark.parametrize(
@@ -219,4 +224,4 @@ def test_what_cannot_be_loaded_fails_with_a_sentence_and_no_traceback(field, val
     run = launch.create(small_run(**{field: value}), tmp_path)
     status = Supervisor(run).run()
     assert status.state == "failed" and message in status.reason
-    assert "Traceback" not in run.log_tail("a") and children() == []
+    assert "Traceback" not in run.log_tail("a") and agents_alive() == []
