@@ -155,9 +155,9 @@ def load_config(source: str | Path, overrides: list[str] = ()) -> RunConfig:
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"cannot read '{path}': {error.__class__.__name__}: {error}") from error
+            raise ConfigError(f"cannot read '{path}': {getattr(error, 'strerror', None) or error}") from error
         return RunConfig.from_yaml(text, list(overrides), f"'{path}'")
     raise ConfigError(
-        f"'{name}' is neither a preset nor a .yaml file{did_you_mean(name, preset_names())}. "
+        f"'{name}' is neither a preset nor a .yaml file{did_you_mean(name, preset_names()) or '.'} "
         f"Presets: {', '.join(preset_names())}"
     )

@@ -12,6 +12,7 @@ from corl_core import preflight
 from corl_core.cli import main
 from corl_core.config import load_config
 from corl_core.runs import launch
+from corl_core.runs.folder import Status, write_status
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -119,6 +120,75 @@ def test_train_in_the_foreground_prints_results(small_run, tmp_path):
     done = command("train", str(path), "--runs", str(tmp_path / "runs"), "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["agents"]["b"]["last"]["step"] == 4
+
+
+def test_one_unreadable_run_hides_no_other(tmp_path, capsys):
+    good = launch.create(load_config("demo-pair"), tmp_path)
+    bad = tmp_path / "20260101-000001-old-bbbb"
+    bad.mkdir()
+    (bad / "run.yaml").write_text("name: old\nfoo: 1\n")
+    assert main(["list", "--json", "--runs", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert [row["id"] for row in json.loads(captured.out)] == [good.id]
+    assert "20260101-000001-old-bbbb is left out" in captured.err and "unknown key 'foo'" in captured.err
+    assert main(["status", "demo-pair", "--runs", str(tmp_path)]) == 0
+    assert main(["status", "20260101-000001-old-bbbb", "--runs", str(tmp_path)]) == 2
+    assert "unknown key 'foo'" in capsys.readouterr().err
+
+
+def test_stop_ends_a_supervisor_that_does_not_answer(tmp_path, capsys):
+    """A stand-in for a supervisor that hangs: alive, but its last sign of life is minutes old."""
+    import time
+
+    import psutil
+
+    run = launch.create(load_config("demo-pair"), tmp_path)
+    hung = subprocess.Popen(["sleep", "60"])
+    created, long_ago = psutil.Process(hung.pid).create_time(), time.time() - 300
+    write_status(run.path, Status("running", long_ago, pid=hung.pid, pid_created=created, heartbeat=long_ago))
+    assert main(["stop", run.id, "--json", "--runs", str(tmp_path)]) == 0
+    assert hung.wait(5) == -9
+    captured = capsys.readouterr()
+    assert "does not answer" in captured.err and json.loads(captured.out)["state"] == "failed"
+
+
+@pytest.mark.training
+def test_a_run_that_is_stopped_while_a_base_model_is_made_is_stopped_not_failed(small_run, base_models, tmp_path, wait_for):
+    path, runs = tmp_path / "small.yaml", str(tmp_path / "runs")
+    agents = f"[{{name: a, model: {base_models['llama']}}}, {{name: b, model: 'tiny:qwen2'}}]"
+    path.write_text(small_run(agents=agents).to_yaml())
+    launched = command("launch", str(path), "--runs", runs, "--json", CORL_CACHE=str(tmp_path / "cache"))
+    run = launch.Run(Path(json.loads(launched.stdout)["path"]))
+    wait_for(lambda: "base model" in run.status().phase and "%" in run.status().phase, "the warm-up to begin")
+    assert json.loads(command("stop", run.id, "--runs", runs, "--json").stdout)["state"] == "stopped"
+    assert run.status().reason == ""
+    assert list((tmp_path / "cache").glob("qwen2-*/")) == []
+
+
+def test_a_dashboard_that_is_terminated_takes_streamlit_along(tmp_path, wait_for):
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def answers() -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    arguments = [sys.executable, "-m", "corl_core", "app", "--port", str(port), "--no-browser", "--runs", str(tmp_path)]
+    dashboard = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.DEVNULL)
+    wait_for(answers, "the dashboard to listen")
+    dashboard.terminate()
+    dashboard.wait(20)
+    wait_for(lambda: not answers(), "the port to be free", timeout_s=10)
+
+
+@pytest.mark.parametrize("port", ["0", "99999", "http"])
+def test_what_is_no_port_is_told_before_anything_starts(port, capsys):
+    with pytest.raises(SystemExit):
+        main(["app", "--port", port])
+    assert "is not a port; give a number from 1 to 65535" in capsys.readouterr().err
 
 
 def test_a_port_in_use_is_one_line_that_names_another(tmp_path):

@@ -2,8 +2,11 @@
 
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from corl_core.config import DataConfig
+from corl_core.training.models import is_templated, prompt
 from corl_core.training.rollout import Sampler
 
 PROMPTS = ["47+38=", "9*3=", "52-38="]
@@ -17,11 +20,11 @@ def sampler(request, base_models) -> Sampler:
 
 def test_log_probabilities_and_entropies_equal_a_separate_forward(sampler):
     samples = sampler.sample(PROMPTS, 4, seed=1)
-    for prompt, completion, logprobs, entropies in zip(
+    for prompt_ids, completion, logprobs, entropies in zip(
         samples.prompt_ids, samples.completion_ids, samples.logprobs, samples.entropies, strict=True
     ):
         with torch.no_grad():
-            logits = sampler.model(torch.tensor([prompt + completion])).logits[0, len(prompt) - 1 : -1]
+            logits = sampler.model(torch.tensor([prompt_ids + completion])).logits[0, len(prompt_ids) - 1 : -1]
         expected = torch.log_softmax(logits / 0.7, -1)
         drawn, entropy = expected.gather(1, torch.tensor(completion)[:, None])[:, 0], -(expected.exp() * expected).sum(-1)
         torch.testing.assert_close(torch.tensor(logprobs), drawn, atol=2e-5, rtol=1e-4)
@@ -64,3 +67,18 @@ def test_the_model_is_left_in_the_mode_it_was_in(sampler):
         sampler.model.train(training)
         sampler.sample(PROMPTS, 1, seed=0)
         assert sampler.model.training is training
+
+
+@pytest.mark.parametrize(("chat_template", "expected"), [("auto", "<bos>Q47+38="), ("never", "<bos>47+38=")])
+def test_a_prompt_begins_with_one_bos_whether_the_template_or_the_tokenizer_writes_it(base_models, chat_template, expected):
+    """Llama-like tokenizers add a BOS of their own, and their chat templates write one too."""
+    tokenizer = AutoTokenizer.from_pretrained(base_models["llama"])
+    tokenizer.chat_template = "{{ bos_token }}Q{{ messages[0]['content'] }}"
+    bos = (tokenizer.bos_token, tokenizer.bos_token_id)
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single="<bos> $A", special_tokens=[bos])
+    data = DataConfig(prompt_template="{question}", chat_template=chat_template)
+    model = AutoModelForCausalLM.from_pretrained(base_models["llama"])
+    sampler = Sampler(model, tokenizer, 4, 1.0, templated=is_templated(data, tokenizer))
+    (ids,) = sampler.sample([prompt("47+38=", data, tokenizer)], 1, seed=0).prompt_ids
+    assert tokenizer.decode(ids) == expected.replace("Q", "")  # the tiny tokenizer has no capital letters
+    assert ids.count(tokenizer.bos_token_id) == 1

@@ -1,5 +1,6 @@
 """Journals → MLflow: complete, once, whatever MLflow does meanwhile."""
 
+import json
 import time
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from corl_core.runs import launch
 from corl_core.runs.folder import Run, read_status, write_status
 from corl_core.runs.journal import Journal
 from corl_core.tracking import log
-from corl_core.tracking.log import RunLogger, Tracker, sync
+from corl_core.tracking.log import RunLogger, Tracker, TrackingError, sync
 from corl_core.tracking.store import EXPERIMENT, tracking_uri
 
 STEPS = 70  # more than fits one call
@@ -84,6 +85,39 @@ def test_a_run_can_be_replayed_into_another_store(run, tmp_path):
     for uri in (first, second):
         client, made = logged(run, uri)
         assert len(client.get_metric_history(made["qwen2"].info.run_id, "reward")) == STEPS
+
+
+def test_runs_that_a_store_does_not_know_are_made_anew(run, tmp_path):
+    uri = f"sqlite:///{tmp_path / 'other.db'}"
+    sync(run, uri)
+    state = json.loads((run.path / "tracking.json").read_text())
+    state[uri]["runs"] = {agent: "0" * 32 for agent in state[uri]["runs"]}
+    (run.path / "tracking.json").write_text(json.dumps(state))
+    sync(run, uri)
+    client, _ = logged(run, uri)
+    newest = json.loads((run.path / "tracking.json").read_text())[uri]["runs"]
+    assert len(client.get_metric_history(newest["llama"], "reward")) == STEPS
+
+
+def test_params_that_failed_at_first_are_logged_later(run, monkeypatch):
+    uri, real = tracking_uri(run.path.parent), RunLogger._log_params
+
+    def failing(self, config):
+        raise ConnectionError("gone")
+
+    monkeypatch.setattr(RunLogger, "_log_params", failing)
+    with pytest.raises(ConnectionError):
+        RunLogger(run, uri).flush()
+    monkeypatch.setattr(RunLogger, "_log_params", real)
+    sync(run, uri)
+    _, made = logged(run, uri)
+    assert made[""].data.params["seed"] == "3"
+
+
+@pytest.mark.parametrize("uri", ["http://127.0.0.1:9", "file:///no/such/folder"])
+def test_a_store_that_cannot_be_used_is_one_sentence(run, uri):
+    with pytest.raises(TrackingError, match=f"cannot log into {uri}: .*check MLFLOW_TRACKING_URI"):
+        sync(run, uri)
 
 
 def test_a_store_that_comes_back_gets_everything(run, monkeypatch, capfd):

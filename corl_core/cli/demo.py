@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -27,14 +28,25 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     demo.set_defaults(run=_demo, config="demo")
     add_overrides(demo)
     for verb in (app, demo):
-        verb.add_argument("--port", type=int, default=8501, help="the dashboard's port (default: 8501)")
+        verb.add_argument("--port", type=_port, default=8501, help="the dashboard's port (default: 8501)")
         verb.add_argument("--no-browser", action="store_true", help="print the address only")
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 65_535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; give a number from 1 to 65535")
+    return int(text)
+
+
+def _interrupt(*_: object) -> None:
+    """A SIGTERM ends the dashboard as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def _app(arguments: argparse.Namespace) -> int:
     dashboard = _start_dashboard(arguments)
-    _open(arguments, "")
     try:
+        _open(arguments, "")
         return dashboard.wait()
     except KeyboardInterrupt:
         return 0
@@ -65,11 +77,13 @@ def _demo(arguments: argparse.Namespace) -> int:
 
 def _live_demo(runs_dir: Path) -> Run | None:
     """A demo that is still running, so that asking twice does not train twice."""
-    return next((run for run in all_runs(runs_dir) if run.config.preset == "demo" and not run.status().final), None)
+    demos = [run for run in all_runs(runs_dir) if not run.problem and run.config.preset == "demo"]
+    return next((run for run in demos if not run.status().final), None)
 
 
 def _start_dashboard(arguments: argparse.Namespace) -> subprocess.Popen:
-    """Streamlit on the loopback address. Raises LaunchError when the port is taken."""
+    """Streamlit on the loopback address, ended with this process. Raises LaunchError when the port is taken."""
+    signal.signal(signal.SIGTERM, _interrupt)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import time
 from datetime import datetime
 from pathlib import Path
@@ -57,7 +58,10 @@ def _status(arguments: argparse.Namespace) -> int:
 def _stop(arguments: argparse.Namespace) -> int:
     run = find_run(arguments.runs, arguments.ref)
     runs.stop(run)
-    while not run.status().final:
+    while not (status := run.status()).final:
+        if status.state == "stalled":
+            print(f"{run.id} does not answer ({status.reason}): ending it", file=sys.stderr)
+            runs.kill(run)
         time.sleep(0.2)
     return _print(arguments, summary(run))
 
@@ -67,15 +71,24 @@ def _results(arguments: argparse.Namespace) -> int:
 
 
 def _sync(arguments: argparse.Namespace) -> int:
-    from corl_core.tracking.log import sync
+    from corl_core.tracking.log import TrackingError, sync
     from corl_core.tracking.store import tracking_uri
 
     run, uri = find_run(arguments.runs, arguments.ref), tracking_uri(arguments.runs)
-    return _print(arguments, {"id": run.id, "uri": uri, "lines": sync(run, uri)})
+    try:
+        lines = sync(run, uri)
+    except TrackingError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return _print(arguments, {"id": run.id, "uri": uri, "lines": lines})
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    rows = [summary(run) for run in all_runs(arguments.runs)]
+    everything = all_runs(arguments.runs)
+    for run in everything:
+        if run.problem:
+            print(f"warning: {run.id} is left out: {run.problem}", file=sys.stderr)
+    rows = [summary(run) for run in everything if not run.problem]
     if arguments.json:
         return _print(arguments, rows)
     if not rows:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from corl_core.config import RunConfig
+from corl_core.config import ConfigError, RunConfig
 
 FINAL = ("finished", "stopped", "failed")
 STALLED_AFTER_S = 60.0  # without a heartbeat; the supervisor beats every second
@@ -69,6 +69,15 @@ class Run:
     def config(self) -> RunConfig:
         return RunConfig.from_yaml((self.path / "run.yaml").read_text(encoding="utf-8"), source=str(self.path / "run.yaml"))
 
+    @property
+    def problem(self) -> str:
+        """Why run.yaml cannot be read, as one line; '' when it can."""
+        try:
+            _ = self.config
+        except (ConfigError, OSError) as error:
+            return str(error)
+        return ""
+
     def status(self) -> Status:
         """The state as it is now, whatever the file claims."""
         return _reconciled(read_status(self.path), (self.path / "stop").exists())
@@ -104,7 +113,7 @@ def default_runs_dir() -> Path:
 
 
 def all_runs(runs_dir: Path) -> list[Run]:
-    """Every run in the folder, newest first; a folder without a readable run.yaml is not a run."""
+    """Every folder with a run.yaml, newest first; see `Run.problem` for one that cannot be read."""
     runs = [Run(path.parent) for path in Path(runs_dir).glob("*/run.yaml")]
     return sorted(runs, key=lambda run: run.id, reverse=True)
 
@@ -114,7 +123,7 @@ def find_run(runs_dir: Path, ref: str) -> Run:
     runs = all_runs(runs_dir)
     if exact := [run for run in runs if run.id == ref]:
         return exact[0]
-    if named := [run for run in runs if run.config.name == ref]:
+    if named := [run for run in runs if not run.problem and run.config.name == ref]:
         return named[0]
     starting = [run for run in runs if ref and run.id.startswith(ref)]
     if len(starting) == 1:

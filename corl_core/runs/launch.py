@@ -4,6 +4,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import psutil
 
 from corl_core.config import RunConfig
 from corl_core.data.preflight import refuse_before_launch
-from corl_core.runs.folder import Run, Status, read_status, write_status
+from corl_core.runs.folder import Run, Status, is_alive, read_status, write_status
 
 PROJECT = Path(__file__).resolve().parents[2]
 MIN_FREE_BYTES = 200 * 2**20
@@ -59,6 +60,13 @@ def stop(run: Run) -> None:
     """Asks a run to stop after the current step; returns at once. A run that has ended is left as it is."""
     if not run.status().final:
         (run.path / "stop").touch()
+
+
+def kill(run: Run) -> None:
+    """Ends the supervisor of a run that does not answer; its agents end with it. The run has then failed."""
+    status = run.status()
+    if not status.final and status.pid is not None and is_alive(status.pid, status.pid_created or 0.0):
+        os.kill(status.pid, signal.SIGKILL)
 
 
 def delete(run: Run) -> None:

@@ -102,7 +102,7 @@ class Supervisor:
         for name, agent in self._agents.items():
             for line in agent.tail.read():
                 match line["event"]:
-                    case "step":
+                    case "step" | "update":  # an update of older rollouts is a step without rollouts
                         agent.steps, agent.phase = line["step"] + 1, ""
                         self._mark_started(line["time"] - line["metrics"]["step_time_s"])
                     case "phase":
@@ -130,12 +130,13 @@ class Supervisor:
 
     def _beat(self) -> None:
         agents = getattr(self, "_agents", {}).values()
+        phases = sorted((agent.phase for agent in agents if agent.phase), key=lambda phase: "%" not in phase)
         self.status = replace(
             self.status,
             heartbeat=time.time(),
             step=min((agent.steps for agent in agents), default=0),
             max_steps=self.config.grpo.max_steps,
-            phase=next((agent.phase for agent in agents if agent.phase), ""),
+            phase=phases[0] if phases else "",  # what the others wait for, if somebody makes progress
         )
         write_status(self.run_folder.path, self.status)
 
@@ -144,7 +145,7 @@ class Supervisor:
         name, agent = failed[0]
         if self.stop_requested and agent.process.exitcode in (-signal.SIGKILL, -signal.SIGTERM):
             return ""
-        reason = f"agent '{name}' {self._why(agent)} in round {agent.steps}"
+        reason = f"agent '{name}' {self._why(agent)}"
         from corl_core.training.exchange import ABORT
 
         self._store.set(ABORT, f"the run was aborted: {reason}")
@@ -152,12 +153,15 @@ class Supervisor:
 
     @staticmethod
     def _why(agent: _Agent) -> str:
-        if agent.error:
+        if agent.error_kind == "CohortError":  # its text names the round
             return f"failed: {agent.error}"
+        where = f" in round {agent.steps}" if agent.steps or not agent.phase else f" while {agent.phase}"
+        if agent.error:
+            return f"failed{where}: {agent.error}"
         code = agent.process.exitcode or 0
         if code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"ended with exit code {code}; see its log"
+            return f"was killed by {signal.Signals(-code).name}{where}"
+        return f"ended with exit code {code}{where}; see its log"
 
     def _end_agents(self) -> None:
         """Asks every agent that still runs to end, and kills those that do not within the grace."""

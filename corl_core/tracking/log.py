@@ -24,6 +24,10 @@ LINES_AT_ONCE = 30  # journal lines in one call; a line holds about 25 metrics
 MLFLOW_STATES = {"finished": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}
 
 
+class TrackingError(RuntimeError):
+    """A tracking store that cannot be logged into; the text says which and what to do."""
+
+
 class RunLogger:
     """Logs one run into one tracking store, from where it left off."""
 
@@ -56,9 +60,28 @@ class RunLogger:
     def _connect(self) -> None:
         if self._client is None:
             self._client = ensure_store(self.uri, self.run.path.parent)
-        if len(self._state["runs"]) == 1 + len(self.run.config.agents):
-            return
+            self._forget_a_store_that_was_remade()
         config = self.run.config
+        if len(self._state["runs"]) < 1 + len(config.agents):
+            self._create_runs(config)
+        if not self._state.get("params"):
+            self._log_params(config)
+            self._state["params"] = True
+            self._save()
+
+    def _forget_a_store_that_was_remade(self) -> None:
+        """Starts over when the store does not have the runs that were made in it."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            for run_id in self._state["runs"].values():
+                self._client.get_run(run_id)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            self._state = {"runs": {}, "offsets": {}}
+
+    def _create_runs(self, config: RunConfig) -> None:
         experiment = self._client.get_experiment_by_name(EXPERIMENT).experiment_id
         for agent in ["", *(agent.name for agent in config.agents)]:
             if agent not in self._state["runs"]:
@@ -68,7 +91,6 @@ class RunLogger:
                 made = self._client.create_run(experiment, start_time=started, tags=tags, run_name=name)
                 self._state["runs"][agent] = made.info.run_id
                 self._save()
-        self._log_params(config)
 
     def _log_params(self, config: RunConfig) -> None:
         from mlflow.entities import Param
@@ -133,12 +155,16 @@ class Tracker(threading.Thread):
 def sync(run: Run, uri: str) -> int:
     """Logs into `uri` what it does not have of this run yet; returns the number of journal lines it has now.
 
-    A run that has ended is closed there with its state.
+    A run that has ended is closed there with its state. Raises TrackingError.
     """
     logger = RunLogger(run, uri)
-    logger.flush()
-    if (status := run.status()).final:
-        logger.end(status)
+    try:
+        logger.flush()
+        if (status := run.status()).final:
+            logger.end(status)
+    except Exception as error:  # MLflow's many kinds, its drivers' and the network's
+        why = " ".join(str(error).split())[:300]
+        raise TrackingError(f"cannot log into {uri}: {why}; check MLFLOW_TRACKING_URI and try again, nothing is lost") from error
     return sum(len(Tail(path).read()) for path in run.journal_paths().values())
 
 

@@ -9,12 +9,13 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import torch
 from datasets import Dataset
-from transformers import PrinterCallback, TrainerCallback
+from transformers import PreTrainedModel, PrinterCallback, TrainerCallback
 
 from corl_core.data.preflight import Report, preflight
 from corl_core.data.questions import Question
@@ -42,16 +43,30 @@ class Agent:
         self.folder = run.agent_path(name)
         self.recorder = Recorder(self.folder, name)
         self.stop_requested = False
+        self.model: PreTrainedModel | None = None
         self._port = port
 
     def run(self) -> None:
-        """Trains to the last step, or until asked to stop; leaves the weights in model/."""
+        """Trains to the last step, or until asked to stop; leaves the weights in model/ if there are any by then."""
+        try:
+            self._learn()
+        except RunStopped:
+            self.stop_requested = True
+        self.recorder.flush()
+        if self.model is not None:
+            self.model.save_pretrained(self.folder / "model")
+            self.tokenizer.save_pretrained(self.folder / "model")
+        self.recorder.journal.write("end", stopped=self.stop_requested)
+
+    def _learn(self) -> None:
         config = self.config
         torch.set_num_threads(config.threads_per_agent)
         device = "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
         self._say("loading the base model")
         self.model, self.tokenizer = models.load(config, self.settings, device, self._warm_up_progress)
-        self.sampler = Sampler(self.model, self.tokenizer, config.grpo.max_completion_length, config.grpo.temperature)
+        templated = models.is_templated(config.data, self.tokenizer)
+        grpo = config.grpo
+        self.sampler = Sampler(self.model, self.tokenizer, grpo.max_completion_length, grpo.temperature, templated)
         report = self._preflight()
         order = question_order(report.train.questions, config.grpo.max_steps * config.grpo.questions_per_step, config.seed)
         self.held_out = list(report.held_out.questions) if report.held_out else []
@@ -60,10 +75,6 @@ class Agent:
         self._evaluate(0)
         if not self.stop_requested:
             self._train(order, scorer, device)
-        self.recorder.flush()
-        self.model.save_pretrained(self.folder / "model")
-        self.tokenizer.save_pretrained(self.folder / "model")
-        self.recorder.journal.write("end", stopped=self.stop_requested)
 
     def _train(self, order: list[Question], scorer: StepScorer, device: str) -> None:
         seed = derive("trainer", self.config.seed, self.name) % 2**31
@@ -77,10 +88,7 @@ class Agent:
             callbacks=[_Steps(self, scorer)],
         )
         trainer.remove_callback(PrinterCallback)
-        try:
-            trainer.train()
-        except RunStopped:
-            self.stop_requested = True
+        trainer.train()
 
     def _rollouts(self, prompts: list[str], step: int, scorer: StepScorer) -> dict[str, list]:
         """TRL hands each prompt K times over, groups contiguous; all completions of a question vote, the first K train."""
@@ -93,11 +101,14 @@ class Agent:
 
     def _preflight(self) -> Report:
         """The run's questions, looked at; what is doubtful goes to the log. Raises DataError for what is refused."""
-        report = preflight(self.config, partial(lengths.measure, self.name, self.model.config, self.tokenizer, self._prompt))
+        report = preflight(self.config, self._lengths())
         for text in report.warnings:
             print(f"data: {text}", flush=True)
         report.require()
         return report
+
+    def _lengths(self) -> Callable[[Sequence[Question]], Sequence[lengths.Lengths]]:
+        return partial(lengths.measure, self.name, self.model.config, self.tokenizer, self.config.data, self._prompt)
 
     def _supervision(self, order: list[Question]) -> supervision.Supervision:
         config = self.config
@@ -127,6 +138,8 @@ class Agent:
         self.recorder.journal.write("eval", step=step, metrics=result.metrics(), votes=votes, truths=result.truths)
 
     def _warm_up_progress(self, done: int, total: int) -> None:
+        if self.stop_requested:
+            raise RunStopped
         if done % max(1, total // 50) == 0 or done == total:
             self.recorder.journal.write("phase", phase="making the base model", done=done, total=total)
 
@@ -148,7 +161,8 @@ class _Steps(TrainerCallback):
             return
         step = state.global_step  # updates done
         metrics = self.scorer.finish(step - 1, logs, tokens=int(state.num_input_tokens_seen))
-        print(_one_line(step - 1, metrics), flush=True)
+        if metrics:
+            print(_one_line(step - 1, metrics), flush=True)
         config = self.agent.config
         if self.agent.stop_requested:
             control.should_training_stop = True

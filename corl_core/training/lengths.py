@@ -5,7 +5,7 @@ from functools import partial
 
 from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
 
-from corl_core.config import AgentConfig, RunConfig
+from corl_core.config import AgentConfig, DataConfig, RunConfig
 from corl_core.data.checks import Lengths
 from corl_core.data.questions import Question
 from corl_core.tiny_names import is_tiny
@@ -13,11 +13,13 @@ from corl_core.training import families, models
 
 
 def measure(
-    agent: str, model: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, prompt: Callable[[Question], str],
-    questions: Sequence[Question],
+    agent: str, model: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase, data: DataConfig,
+    prompt: Callable[[Question], str], questions: Sequence[Question],
 ) -> list[Lengths]:  # fmt: skip
     """The tokens of every question's prompt, and how many the model can read, for one agent."""
-    tokens = [len(ids) for ids in tokenizer([prompt(question) for question in questions]).input_ids]
+    texts = [prompt(question) for question in questions]
+    encoded = tokenizer(texts, add_special_tokens=not models.is_templated(data, tokenizer))
+    tokens = [len(ids) for ids in encoded.input_ids]
     return [Lengths(agent, tokens, getattr(model.get_text_config(), "max_position_embeddings", None))]
 
 
@@ -26,7 +28,7 @@ def at_hand(config: RunConfig, questions: Sequence[Question]) -> list[Lengths]:
     found = []
     for agent in config.agents:
         if (loaded := _local(agent)) is not None:
-            found += measure(agent.name, *loaded, partial(_prompt, config, agent, loaded[1]), questions)
+            found += measure(agent.name, *loaded, config.data, partial(_prompt, config, agent, loaded[1]), questions)
     return found
 
 

@@ -50,10 +50,15 @@ def load(
     return model.to(device), tokenizer
 
 
+def is_templated(data: DataConfig, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Whether prompts go through the chat template, which then holds every special token: tokenizing must add none."""
+    return data.chat_template == "always" or (data.chat_template == "auto" and bool(tokenizer.chat_template))
+
+
 def prompt(question: str, data: DataConfig, tokenizer: PreTrainedTokenizerBase) -> str:
     """The exact text the model continues."""
     text = data.prompt_template.format(question=question)
-    if data.chat_template == "never" or (data.chat_template == "auto" and not tokenizer.chat_template):
+    if not is_templated(data, tokenizer):
         return text
     if not tokenizer.chat_template:
         raise ModelError("data.chat_template='always', but this model's tokenizer has no chat template; use 'auto'")

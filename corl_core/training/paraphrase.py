@@ -5,7 +5,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from corl_core.config import AgentConfig, ConfigError, DataConfig
 from corl_core.data.paraphrase import PROMPT, Generate
-from corl_core.training.models import prompt
+from corl_core.training.models import is_templated, prompt
 
 TEMPERATURE, TOP_P = 0.7, 0.8  # as Co-rewarding rephrases (arXiv 2508.00410)
 ROOM_TOKENS = 64
@@ -24,7 +24,7 @@ def generator(model: str, revision: str | None, device: str, seed: int) -> Gener
     def generate(questions: list[str], attempt: int) -> list[str]:
         torch.manual_seed(1000 * seed + attempt)
         texts = [prompt(text, plain, tokenizer) for text in questions]
-        batch = tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=not tokenizer.chat_template)
+        batch = tokenizer(texts, return_tensors="pt", padding=True, add_special_tokens=not is_templated(plain, tokenizer))
         size, longest = batch["input_ids"].shape[1], max(map(len, tokenizer(questions).input_ids))
         tokens = loaded.generate(
             input_ids=batch["input_ids"].to(loaded.device), attention_mask=batch["attention_mask"].to(loaded.device),

@@ -9,7 +9,7 @@ far fewer rows. The log-probability and the entropy of each token are taken whil
 from dataclasses import dataclass
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,11 @@ class Sampler:
     """Draws completions from a model; the draw depends on the weights, the prompts and the seed, and on nothing else."""
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_tokens: int, temperature: float
-    ):
-        self.model, self.tokenizer = model, tokenizer
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_tokens: int, temperature: float,
+        templated: bool = False,
+    ):  # fmt: skip
+        """`templated`: the prompts come out of a chat template, so they hold their special tokens already."""
+        self.model, self.tokenizer, self.templated = model, tokenizer, templated
         self.max_tokens, self.temperature = max_tokens, temperature
         eos = model.generation_config.eos_token_id
         eos = tokenizer.eos_token_id if eos is None else eos
@@ -53,7 +55,10 @@ class Sampler:
             self.model.train(training)
 
     def _sample(self, prompts: list[str], num_generations: int, generator: torch.Generator) -> Samples:
-        rows = _Rows(self.model, self.tokenizer, prompts)
+        batch = self.tokenizer(
+            prompts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=not self.templated
+        )
+        rows = _Rows(self.model, batch.to(self.model.device))
         drawn = _Drawn(len(prompts) * num_generations, self.max_tokens, self.model.device)
         active = torch.arange(len(prompts) * num_generations, device=self.model.device)  # (A,) rollouts that go on
         row = active // num_generations  # (A,) the row that each of them reads
@@ -106,9 +111,9 @@ class _Drawn:
 class _Rows:
     """The distinct prefixes, a row each: their attention mask, position, cache and next-token logits (R, V)."""
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: list[str]):
+    def __init__(self, model: PreTrainedModel, batch: BatchEncoding):
+        """`batch`: the prompts' input_ids and attention_mask, (B, P) each, padded on the left."""
         self._model = model
-        batch = tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left").to(model.device)
         ids, self._mask = batch["input_ids"], batch["attention_mask"]  # (B, P)
         self.prompt_ids = [row[keep.bool()].tolist() for row, keep in zip(ids, self._mask, strict=True)]
         positions = (self._mask.cumsum(-1) - 1).clamp(min=0)

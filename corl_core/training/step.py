@@ -76,11 +76,12 @@ class StepScorer:
 
     def finish(self, step: int, logs: dict[str, float], tokens: int) -> dict[str, float]:
         """Writes the step down, once its update is done; returns its metrics ({} when it reused older rollouts)."""
-        if self._record is None:
-            return {}
-        measured = self._completion_metrics() | self._times | {"tokens": float(tokens)}
-        measured |= {name: float(logs[name]) for name in ("loss", "grad_norm", "learning_rate") if name in logs}
+        measured = {name: float(logs[name]) for name in ("loss", "grad_norm", "learning_rate") if name in logs}
         measured["step_time_s"] = time.perf_counter() - self._started
+        if self._record is None:
+            self._recorder.journal.write("update", step=step, metrics=measured)
+            return {}
+        measured |= self._completion_metrics() | self._times | {"tokens": float(tokens)}
         known = sum(self._times.get(name, 0.0) for name in ("generate_time_s", "grade_time_s", "exchange_wait_s", "log_time_s"))
         measured["update_time_s"] = measured["step_time_s"] - known
         metrics = self._recorder.step(step, self._ids, self._record, measured)
