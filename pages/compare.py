@@ -22,15 +22,12 @@ if missing:
     gone = text.plain(", ".join(missing))
     st.warning(f"The link names runs that are not here any more: {gone}.", icon=":material/link_off:")
 with st.container(horizontal=True, vertical_alignment="bottom"):
-    group = st.segmented_control(
+    group = curves.choose(
         "Group",
-        ["seeds", "none"],
-        default="seeds",
-        required=True,
-        key="group",
-        bind="query-params",
-        format_func={"seeds": "Seeds of one config", "none": "Each run"}.get,
-        help="Runs whose configs differ by their seed only become one line: mean ± one standard deviation, with N in the legend.",
+        {"seeds": "Seeds of one config", "none": "Each run"},
+        "seeds",
+        "group",
+        "Runs whose configs differ by their seed only become one line: mean ± one standard deviation, with N in the legend.",
     )
     members = st.toggle("Members", key="members", bind="query-params", help="Each run faint behind its mean.")
     smoothing = curves.choose_smoothing()

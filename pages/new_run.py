@@ -61,7 +61,7 @@ with form:
     st.subheader("Cohort")
     cohort.agents_editor(now.problems)
     st.subheader("Questions")
-    questions.editor(now.problems)
+    refusal = questions.editor(now.problems)
     st.subheader("Training")
     grid(MAIN, now.problems)
     if draft.get("method") != "ground_truth":
@@ -81,7 +81,7 @@ with summary:
         st.error("Some fields need another value: see the notes in red.", icon=":material/error:")
     else:
         st.caption(draft.cost(now.config))
-    actions.launch_button("Launch", now.config, "launch")
+    actions.launch_button("Launch", now.config, "launch", refusal)
     if now.config is not None:
         st.markdown("**Command**")
         st.code(draft.command(now.config), language="bash", wrap_lines=True)

@@ -31,16 +31,7 @@ if known.config.notes:
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
     smoothing = curves.choose_smoothing()
-    measure = st.segmented_control(
-        "Error overlap as",
-        list(curves.MEASURES),
-        default="kappa",
-        required=True,
-        key="overlap",
-        bind="query-params",
-        format_func=curves.MEASURES.get,
-        help="How the overlap of two agents' wrong votes is measured; each chart says what it is.",
-    )
+    measure = curves.choose_measure()
     following = not known.status.final and st.toggle(
         "Live", True, key="live", help="Off: the page stands still while the run goes on."
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from corl_core.figures import curves, lines, palette, ring, thin
+from corl_core.figures import curves, gaps, lines, palette, ring, thin
 from corl_core.figures.compare import Group, compare_curves
 from corl_core.figures.export import FORMATS, export, to_table
 from corl_core.figures.plotly import to_plotly
@@ -148,6 +148,88 @@ def test_a_short_line_is_drawn_whole_without_what_is_not_finite():
     assert places.tolist() == [0, 3]
 
 
+def gapped(**more) -> Series:
+    """Steps 0 to 3 and 8 to 10: one apart in the middle, five apart over the gap."""
+    return Series("a", np.array([0, 1, 2, 3, 8, 9, 10]), np.arange(7) / 10, palette.style(0), **more)
+
+
+@pytest.mark.parametrize(
+    ("steps", "stretch"),
+    [
+        ([0, 1, 2, 3, 8, 9, 10], [0, 0, 0, 0, 1, 1, 1]),
+        ([0, 1, 4, 5, 6], [0, 0, 0, 0, 0]),  # 3 apart is 3 times the median: still joined
+        ([0, 1, 5, 6, 7], [0, 0, 1, 1, 1]),
+        ([0, 10, 20, 24], [0, 0, 0, 0]),  # every tenth, and the last
+        ([0, 0, 1, 2], [0, 0, 0, 0]),
+        ([5], [0]),
+        ([], []),
+    ],
+)
+def test_a_line_breaks_where_steps_are_missing(steps, stretch):
+    assert gaps.stretches(np.array(steps)).tolist() == stretch
+
+
+def test_a_line_breaks_at_a_value_that_is_not_finite():
+    assert gaps.stretches(np.arange(4), np.array([0.0, 0.1, math.nan, 0.3])).tolist() == [0, 0, 1, 2]
+
+
+def test_smoothing_starts_over_after_a_gap():
+    # weight 1/2: [1, 0] gives 1, 1/3; after the gap again 0, (0 + 1)/(3/2) = 2/3
+    steps, values = [0, 1, 2, 10, 11], [1.0, 0.0, 0.0, 0.0, 1.0]
+    line = pd.DataFrame({"run_id": "r", "step": steps, "value": values})
+    expected = [1, 1 / 3, 1 / 7, 0, 2 / 3]
+    assert lines.smooth_line(line, 0.5).tolist() == pytest.approx(expected)
+    both = lines.smooth_lines(pd.concat([line, line.assign(run_id="s")]), 0.5)
+    assert both.value.tolist() == pytest.approx(expected * 2) and both.raw.tolist() == values * 2
+
+
+def test_the_screen_breaks_line_raw_line_and_band_over_missing_steps():
+    y = np.arange(7) / 10
+    band, raw, line = to_plotly(figure(gapped(raw=y, low=y - 1, high=y + 1))).data
+    for trace in (raw, line):
+        assert trace["x"] == [0, 1, 2, 3, None, 8, 9, 10] and trace["connectgaps"] is False
+        assert trace["y"] == [0.0, 0.1, 0.2, 0.3, None, 0.4, 0.5, 0.6]
+    assert band["x"] == [0, 1, 2, 3, 3, 2, 1, 0, None, 8, 9, 10, 10, 9, 8]
+    assert band["y"][-6:] == [-0.6, -0.5, -0.4, 1.6, 1.5, 1.4]
+
+
+def test_a_file_breaks_over_missing_steps_and_its_csv_has_real_points_only():
+    from matplotlib.figure import Figure as Canvas
+
+    from corl_core.figures.export import _draw_line
+
+    axes = Canvas().subplots()
+    _draw_line(axes, gapped(raw=np.zeros(7)))
+    for drawn in axes.lines:
+        assert np.isnan(drawn.get_ydata()).tolist() == [False] * 4 + [True] + [False] * 3
+    assert to_table(figure(gapped())).x.tolist() == [0, 1, 2, 3, 8, 9, 10]
+    assert (figure(gapped()).num_points, figure(gapped()).num_lost) == (7, 0)
+
+
+def test_a_point_between_two_gaps_is_marked_on_the_screen_and_in_files():
+    from matplotlib.figure import Figure as Canvas
+
+    from corl_core.figures.export import _draw_line
+
+    steps = np.array([0, 1, 2, 3, 10, 20, 21, 22])  # step 10 has no neighbour within 3
+    alone = Series("a", steps, steps / 100, palette.style(0))
+    line, mark = to_plotly(figure(alone)).data
+    assert line["x"].count(None) == 2 and (mark["mode"], mark["x"], mark["y"]) == ("markers", [10], [0.1])
+    assert not mark["showlegend"] and "maxdisplayed" not in mark["marker"]
+    axes = Canvas().subplots()
+    _draw_line(axes, alone)
+    assert axes.lines[0].get_xdata().tolist() == [10]
+
+
+def test_thinning_keeps_the_gap_and_its_ends():
+    x = np.concatenate([np.arange(3_000), np.arange(5_000, 8_000)])
+    places = thin.kept(x, np.sin(x / 50), 100)
+    assert len(places) <= 100 and {0, 2_999, 3_000, 5_999} <= set(places.tolist())
+    trace = to_plotly(figure(Series("a", x, np.sin(x / 50), palette.style(0))), 100).data[0]
+    gap = trace["x"].index(None)
+    assert trace["x"][gap - 1 : gap + 2] == [2_999, None, 5_000] and trace["x"].count(None) == 1
+
+
 def test_the_screen_says_how_many_points_it_shows():
     drawn = to_plotly(figure(series([0.0, 1.0] * 1000)), 400)
     assert drawn.note == "400 of 2,000 points"
@@ -167,7 +249,7 @@ def test_plotly_accepts_the_description_and_it_is_json():
     json.dumps([drawn.data, drawn.layout], allow_nan=False)
     from plotly.graph_objects import Figure as PlotlyFigure
 
-    assert len(PlotlyFigure(drawn.data, drawn.layout).data) == 4  # two edges, raw, line
+    assert len(PlotlyFigure(drawn.data, drawn.layout).data) == 3  # band, raw, line
 
 
 def test_names_are_text_and_never_tags():

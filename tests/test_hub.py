@@ -1,6 +1,7 @@
 """Datasets in the Hub's layout, through the real loading code, offline."""
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,28 @@ def test_a_missing_config_or_split_lists_those_that_exist(fields, message, datas
     with pytest.raises(DataError, match=message) as raised:
         training_questions(DataConfig(train=str(dataset), **fields), 9, 0)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "near"), [("nope", ""), ("gsm8k", ""), ("arithmetics", "; did you mean 'arithmetic'?")]
+)  # fmt: skip
+def test_a_word_without_an_owner_is_never_looked_for_on_the_hub(word, near, monkeypatch, capsys):
+    from corl_core.cli import main
+    from corl_core.data import sources
+
+    monkeypatch.setattr(sources, "read_dataset", lambda *_: pytest.fail("asked the Hub"))
+    remedy = "to load a dataset from the Hub, write it as owner/name"
+    with pytest.raises(DataError) as raised:
+        training_questions(DataConfig(train=word), 9, 0)
+    assert str(raised.value) == f"data '{word}': no file or folder has this name{near}; {remedy}"
+    assert main(["check-data", word]) == 2
+    assert capsys.readouterr().err == f"error: '{word}' is neither a preset nor a file{near}; {remedy}\n"
+
+
+def test_the_hubs_retries_are_not_logged_line_by_line(dataset, caplog):
+    training_questions(DataConfig(train=str(dataset), config="main"), 9, 0)
+    logging.getLogger("huggingface_hub.utils._http").warning("Retrying in 1s [Retry 1/5].")
+    assert not caplog.records
 
 
 def test_an_empty_folder_and_an_unreachable_id_are_sentences(tmp_path):

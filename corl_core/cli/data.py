@@ -14,10 +14,11 @@ from corl_core.cli.runs import add_overrides
 from corl_core.config import ConfigError, RunConfig, from_values, load_config, preset_names
 from corl_core.config_errors import did_you_mean
 from corl_core.data import paraphrase
+from corl_core.data.hub import OWNER_NAME, is_bare_word
 from corl_core.data.learning_signal import known_accuracies
 from corl_core.data.preflight import Report, preflight
 from corl_core.data.questions import DataError, Question
-from corl_core.data.sources import Loaded, load
+from corl_core.data.sources import ARITHMETIC, Loaded, load
 
 PREVIEWED = 3
 MODEL_FIELDS = {"method": "corl", "agents": [{"name": "a", "model": "any"}, {"name": "b", "model": "any"}]}
@@ -65,8 +66,9 @@ def _configuration(spec: str, overrides: Sequence[str]) -> RunConfig:
     """A preset or a YAML file as it is; a source of questions under the default settings."""
     if spec in preset_names() or spec.endswith((".yaml", ".yml")):
         return load_config(spec, list(overrides))
-    if "/" not in spec and not Path(spec).exists() and (near := did_you_mean(spec, preset_names())):
-        raise ConfigError(f"'{spec}' is neither a preset nor a file{near}; a dataset id is written owner/name")
+    if spec != ARITHMETIC and is_bare_word(spec) and not Path(spec).exists():
+        near = did_you_mean(spec, [*preset_names(), ARITHMETIC])
+        raise ConfigError(f"'{spec}' is neither a preset nor a file{near}; {OWNER_NAME}")
     return from_values({"name": "check-data", **MODEL_FIELDS, "data": {"train": spec}}, list(overrides), f"'{spec}'")
 
 

@@ -11,7 +11,8 @@ from corl_core.data.json_text import looks_like_json, read_json
 from corl_core.data.questions import DataError
 from corl_core.data.tables import Row, Table
 
-SUFFIXES = (".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet")
+JSON_SUFFIXES = (".jsonl", ".json", ".ndjson")
+SUFFIXES = (*JSON_SUFFIXES, ".csv", ".tsv", ".parquet")
 KINDS = "JSON Lines, JSON, CSV, TSV or Parquet"
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _FOREIGN = {
@@ -34,20 +35,17 @@ def read_file(path: Path) -> Table:
         raise DataError(f"data '{path}': there is no such file in {path.absolute().parent}{near}") from error
     except OSError as error:
         raise DataError(f"data '{path}' cannot be read: {error.strerror}; check the path and its permissions") from error
-    return read_content(content, str(path), "\t" if path.suffix == ".tsv" else None)
+    return read_content(content, str(path), "\t" if path.suffix == ".tsv" else None, path.suffix in JSON_SUFFIXES)
 
 
-def read_content(content: bytes, name: str, delimiter: str | None = None) -> Table:
-    """The rows of a file's content; `name` is only what errors call it, and tells JSON from CSV when the content does not."""
+def read_content(content: bytes, name: str, delimiter: str | None = None, is_json: bool = False) -> Table:
+    """The rows of a file's content; `name` is only what errors call it. `is_json`: it is JSON, even if it looks like CSV."""
     if content.startswith(b"PAR1"):
         return _read_parquet(content, name)
     text, notes = decoded(content, name)
     if not text.strip():
         raise DataError(f"data '{name}' is empty; it needs one row for each question")
-    if looks_like_json(text) or name.endswith((".json", ".jsonl", ".ndjson")):
-        table = read_json(text, name)
-    else:
-        table = read_csv(text, name, delimiter)
+    table = read_json(text, name) if is_json or looks_like_json(text) else read_csv(text, name, delimiter)
     return Table(table.rows, table.dropped, (*table.notes, *notes))
 
 

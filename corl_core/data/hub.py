@@ -1,12 +1,15 @@
 """Datasets of the Hugging Face Hub, or a local folder in its layout (README.md with `configs`, data files by split)."""
 
+import logging
 import re
 from pathlib import Path
 
 from corl_core.data.questions import DataError
 from corl_core.data.tables import Row, Table
 
-_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+OWNER_NAME = "to load a dataset from the Hub, write it as owner/name"
+_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_WORD = re.compile(r"[\w.-]+")
 _FILE_ENDINGS = {".jsonl", ".json", ".ndjson", ".csv", ".tsv", ".parquet", ".txt", ".xlsx", ".xls", ".pkl", ".gz", ".zip", ".zst"}
 _REMEDIES = {  # what the loader says → what to do
     "Config name is missing": "set data.config to one of those",
@@ -26,7 +29,16 @@ _REMEDIES = {  # what the loader says → what to do
 def is_dataset_id(source: str) -> bool:
     """Whether a source can only be a dataset: 'owner/name', or a folder that exists; never what ends like a file."""
     path = Path(source).expanduser()
-    return path.is_dir() or (_ID.fullmatch(source) is not None and path.suffix.lower() not in _FILE_ENDINGS)
+    return path.is_dir() or (_ID.fullmatch(source) is not None and not _ends_like_a_file(path))
+
+
+def is_bare_word(source: str) -> bool:
+    """Whether a source could be the name of a dataset without its owner, which is never looked for on the Hub."""
+    return _WORD.fullmatch(source) is not None and not _ends_like_a_file(Path(source))
+
+
+def _ends_like_a_file(path: Path) -> bool:
+    return path.suffix.lower() in _FILE_ENDINGS
 
 
 def read_dataset(source: str, config: str | None, split: str, revision: str | None) -> Table:
@@ -34,6 +46,7 @@ def read_dataset(source: str, config: str | None, split: str, revision: str | No
     from datasets import disable_progress_bars, load_dataset  # a slow import; files and the built-in questions do without
 
     disable_progress_bars()
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # a line for each retry; what came of them is said below
     folder = Path(source).expanduser()
     try:
         dataset = load_dataset(str(folder) if folder.is_dir() else source, config, split=split, revision=revision)

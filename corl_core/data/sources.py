@@ -12,12 +12,13 @@ from pathlib import Path
 
 from corl_core import answers
 from corl_core.config import DataConfig
+from corl_core.config_errors import did_you_mean
 from corl_core.data import arithmetic, chat
 from corl_core.data.choices import Choices, choices_of, first_index, letter
 from corl_core.data.columns import Columns, find
 from corl_core.data.files import SUFFIXES, read_file
 from corl_core.data.gold import gold_text, readable
-from corl_core.data.hub import is_dataset_id, read_dataset
+from corl_core.data.hub import OWNER_NAME, is_bare_word, is_dataset_id, read_dataset
 from corl_core.data.questions import DataError, Question
 from corl_core.data.tables import Row, Table, Trouble, as_text, cell, is_missing, listed
 
@@ -57,6 +58,8 @@ def held_out_questions(data: DataConfig, num: int) -> list[Question]:
 
 def load_training(data: DataConfig, num: int, seed: int) -> Loaded:
     """As `training_questions`, with what became of the rows. Raises DataError."""
+    if not data.train.strip():
+        raise DataError(f"training questions are empty: give '{ARITHMETIC}', a file or a dataset id")
     if data.train == ARITHMETIC:
         return Loaded(ARITHMETIC, tuple(arithmetic.questions(data.num_questions or num, seed, "train")))
     return load(data.train, data, data.train_split, data.config, data.revision, most=data.num_questions)
@@ -117,6 +120,9 @@ def load(
 
 def _table(source: str, split: str, config: str | None, revision: str | None) -> Table:
     path = Path(source).expanduser()
+    if not path.exists() and is_bare_word(source):
+        near = did_you_mean(source, [ARITHMETIC])
+        raise DataError(f"data '{source}': no file or folder has this name{near}; {OWNER_NAME}")
     if path.is_file() or (path.suffix in SUFFIXES and not path.is_dir()):
         return read_file(path)
     if is_dataset_id(source):

@@ -9,6 +9,7 @@ from corl_core.data.questions import DataError
 
 MAX_BYTES = 10 * 2**20
 MAX_UNPACKED_BYTES = 200 * 2**20
+MAX_NAME = 80
 
 
 def folder(runs_dir: Path) -> Path:
@@ -16,21 +17,27 @@ def folder(runs_dir: Path) -> Path:
     return runs_dir / "uploads"
 
 
-def keep(content: bytes, runs_dir: Path) -> Path:
+def called(name: str) -> str:
+    """The name that the browser gave, as one short line; never a path on this machine."""
+    printable = "".join(letter if letter.isprintable() else " " for letter in name.replace("\\", "/").rpartition("/")[2])
+    return " ".join(printable.split())[:MAX_NAME] or "upload"
+
+
+def keep(content: bytes, runs_dir: Path, name: str = "upload") -> Path:
     """Stores an upload and returns its path; the same content is kept once. Raises DataError for what cannot be read.
 
-    The name that the browser gave is never looked at.
+    `name` is only what errors call it.
     """
     if len(content) > MAX_BYTES:
         raise DataError(
-            f"the upload has {len(content) / 2**20:.1f} MB and {MAX_BYTES >> 20} MB are allowed; "
+            f"'{name}' has {len(content) / 2**20:.1f} MB and {MAX_BYTES >> 20} MB are allowed; "
             "copy the file to this machine and give its path instead"
         )
-    kind = kind_of(content, "upload")
+    kind = kind_of(content, name)
     if kind == "parquet":
-        _check_unpacked_size(content)
-    if not read_content(content, "upload").rows:
-        raise DataError("the upload has no rows; it needs one for each question, under a line with the names of the columns")
+        _check_unpacked_size(content, name)
+    if not read_content(content, name).rows:
+        raise DataError(f"'{name}' has no rows; it needs one for each question, under a line with the names of the columns")
     path = folder(runs_dir) / f"{hashlib.sha256(content).hexdigest()[:16]}.{kind}"
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
@@ -40,7 +47,7 @@ def keep(content: bytes, runs_dir: Path) -> Path:
     return path
 
 
-def _check_unpacked_size(content: bytes) -> None:
+def _check_unpacked_size(content: bytes, name: str) -> None:
     """Raises DataError for a small Parquet file that would fill the memory, as its own description says."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -52,4 +59,4 @@ def _check_unpacked_size(content: bytes) -> None:
         return  # damaged: reading says so
     if size > MAX_UNPACKED_BYTES:
         allowed = MAX_UNPACKED_BYTES >> 20
-        raise DataError(f"the upload unpacks to {size >> 20} MB and {allowed} MB are allowed; give its path instead")
+        raise DataError(f"'{name}' unpacks to {size >> 20} MB and {allowed} MB are allowed; give its path instead")

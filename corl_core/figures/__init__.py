@@ -6,6 +6,7 @@ Reading order:
   lines.py     history tables to plain lines: mean over agents, over seeds, smoothing
   curves.py    one function a figure of one run
   compare.py   the figure of several runs, alone or grouped over seeds
+  gaps.py      where a line breaks: steps that are missing
   thin.py      fewer points for the screen, with every spike kept
   plotly.py    Figure to a Plotly description (a plain dict) for the browser
   ring.py      the ring of a cohort as a Plotly description

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from corl_core.figures.lines import agent_line, smooth
+from corl_core.figures.lines import agent_line, smooth_line
 from corl_core.figures.palette import INK_SLOT, agent_styles, style
 from corl_core.figures.spec import Figure, Series, Style
 from corl_core.metrics import Metric, describe
@@ -74,9 +74,8 @@ def _pair_label(name: str) -> str:
 
 
 def _series(label: str, line: pd.DataFrame, look: Style, smoothing: float = 0.0) -> Series:
-    values = line["value"]
-    raw = values.to_numpy(dtype=float) if smoothing > 0 and len(line) > 1 else None
-    y = smooth(values, smoothing).to_numpy(dtype=float)
+    raw = line["value"].to_numpy(dtype=float) if smoothing > 0 and len(line) > 1 else None
+    y = smooth_line(line, smoothing).to_numpy(dtype=float)
     return Series(label, line["step"].to_numpy(), y, look, raw=raw)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from corl_core.figures.gaps import apart, lone, stretches
 from corl_core.figures.spec import Figure, Series
 
 FORMATS = ("png", "svg", "pdf", "csv")
@@ -104,21 +105,26 @@ def _draw(figure: Figure, kind: str) -> bytes:
 
 
 def _draw_line(axes: Any, line: Series) -> None:
-    color = line.style.color
+    color, stretch = line.style.color, stretches(line.x, line.y)
+    x = apart(line.x, stretch)
     if line.low is not None and line.high is not None:
-        axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.16, linewidth=0)
+        low, high = apart(line.low, stretch), apart(line.high, stretch)
+        axes.fill_between(x, low, high, color=color, alpha=0.16, linewidth=0)
     if line.raw is not None:
-        axes.plot(line.x, line.raw, color=color, alpha=0.22, linewidth=0.6)
+        axes.plot(x, apart(line.raw, stretch), color=color, alpha=0.22, linewidth=0.6)
+    if len(alone := lone(stretch)):
+        marker = _MARKERS[line.style.marker]
+        axes.plot(line.x[alone], line.y[alone], color=color, linestyle="", marker=marker, markersize=3.5)
     axes.plot(
-        line.x,
-        line.y,
+        x,
+        apart(line.y, stretch),
         color=color,
         linestyle=_DASHES[line.style.dash],
         linewidth=0.6 if line.faint else 1.2,
         alpha=0.35 if line.faint else 1.0,
         marker="" if line.faint else _MARKERS[line.style.marker],
         markersize=3.5,
-        markevery=max(1, len(line.x) // 10),
+        markevery=max(1, len(x) // 10),
         label=None if line.faint else _plain(line.label),
     )
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from corl_core.figures.gaps import stretches
+
 
 def run_lines(history: pd.DataFrame, metric: str) -> pd.DataFrame:
     """One line a run: the cohort's own value where there is one, else the mean over agents.
@@ -38,11 +40,22 @@ def smooth(values: pd.Series, weight: float) -> pd.Series:
     return values.ewm(alpha=1 - weight, adjust=True, ignore_na=True).mean().where(values.notna())
 
 
+def smooth_line(line: pd.DataFrame, weight: float) -> pd.Series:
+    """The values of one line, smoothed; the average starts over where steps are missing (gaps.py).
+
+    What lies before a break says nothing of where the line goes on.
+    """
+    if weight <= 0:
+        return line["value"]
+    stretch = stretches(line["step"].to_numpy())
+    return line["value"].groupby(stretch).transform(lambda values: smooth(values, weight))
+
+
 def smooth_lines(lines: pd.DataFrame, weight: float) -> pd.DataFrame:
     """Each run's line smoothed by itself; the values before it stay in the column raw."""
     ordered = lines.sort_values(["run_id", "step"], ignore_index=True)
-    smoothed = ordered.groupby("run_id")["value"].transform(lambda line: smooth(line, weight))
-    return ordered.assign(raw=ordered["value"], value=smoothed)
+    smoothed = [smooth_line(line, weight) for _, line in ordered.groupby("run_id")]
+    return ordered.assign(raw=ordered["value"], value=pd.concat(smoothed) if smoothed else ordered["value"])
 
 
 def group_lines(lines: pd.DataFrame, groups: Mapping[str, Sequence[str]]) -> pd.DataFrame:

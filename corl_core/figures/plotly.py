@@ -4,12 +4,14 @@ Colours of text, grid and ground are left to the page, which knows its theme; th
 (#000000) is swapped there too. Labels are escaped, for Plotly reads tags in text.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from corl_core.figures.gaps import cuts, lone, stretches
 from corl_core.figures.spec import Array, Figure, Series
 from corl_core.figures.thin import MAX_POINTS, kept
 
@@ -46,27 +48,51 @@ def to_plotly(figure: Figure, max_points: int = MAX_POINTS) -> Drawn:
 
 
 def _traces(line: Series, places: Array, raw: Array | None) -> list[Json]:
-    """Band, raw line and line, in the order of drawing; the legend hides them together.
+    """Band, raw line, line, and marks for points between two breaks, in the order of drawing; the legend hides them together.
 
     `places` are the points of the line to draw, `raw` those of the line before smoothing.
     A trace's uid holds on to its label, so that a hidden line stays hidden among others.
     """
-    x = _numbers(line.x[places])
-    common = {"type": "scatter", "x": x, "legendgroup": line.group or line.label}
+    stretch = stretches(line.x, line.y)
+    common = {"type": "scatter", "connectgaps": False, "legendgroup": line.group or line.label}
     traces: list[Json] = []
     if line.low is not None and line.high is not None:
-        edge = common | {"mode": "lines", "line": {"width": 0}, "showlegend": False}
-        edge |= {"hoverinfo": "skip"}
-        traces.append(edge | {"y": _numbers(line.low[places])})
-        fill = {"fill": "tonexty", "fillcolor": _fade(line.style.color, 0.16)}
-        traces.append(edge | fill | {"y": _numbers(line.high[places])})
+        look = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
+        look |= {"fill": "toself", "fillcolor": _fade(line.style.color, 0.16)}
+        parts = np.split(places, cuts(stretch[places]))
+        traces.append(common | look | _band(line.x, line.low, line.high, parts))
     if line.raw is not None and raw is not None:
         faint = {"mode": "lines", "line": {"color": line.style.color, "width": 1}}
         faint |= {"opacity": 0.22, "hoverinfo": "skip", "showlegend": False}
-        points = {"x": _numbers(line.x[raw]), "y": _numbers(line.raw[raw])}
-        traces.append(common | faint | points)
-    traces.append(common | _main(line) | {"y": _numbers(line.y[places])})
+        traces.append(common | faint | _points(line.x[raw], line.raw[raw], stretch[raw]))
+    traces.append(common | _main(line) | _points(line.x[places], line.y[places], stretch[places]))
+    if len(alone := places[lone(stretch[places])]):
+        marks = {"mode": "markers", "showlegend": False, "x": _numbers(line.x[alone]), "y": _numbers(line.y[alone])}
+        look = _main(line)
+        marks["marker"] = {name: value for name, value in look["marker"].items() if name != "maxdisplayed"}
+        traces.append(common | look | marks)
     return [trace | {"uid": f"{line.label}/{place}"} for place, trace in enumerate(traces)]
+
+
+def _points(x: Array, y: Array, stretch: Array) -> Json:
+    """x and y with null in every break."""
+    parts = [np.split(values, cuts(stretch)) for values in (x, y)]
+    return {name: _joined(map(_numbers, part)) for name, part in zip("xy", parts, strict=True)}
+
+
+def _band(x: Array, low: Array, high: Array, parts: list[Array]) -> Json:
+    """An outline a stretch, there along the lower edge and back along the upper one; null between two of them."""
+    xs = _joined(_numbers(np.concatenate([x[part], x[part][::-1]])) for part in parts)
+    ys = _joined(_numbers(np.concatenate([low[part], high[part][::-1]])) for part in parts)
+    return {"x": xs, "y": ys}
+
+
+def _joined(parts: Iterable[list[float | int | None]]) -> list[float | int | None]:
+    """The parts one after the other, with a null between two of them."""
+    joined: list[float | int | None] = []
+    for place, part in enumerate(parts):
+        joined += [None, *part] if place else part
+    return joined
 
 
 def _main(line: Series) -> Json:

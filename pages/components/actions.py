@@ -48,19 +48,24 @@ def why_not_launch() -> str:
     )
 
 
-def launch_button(label: str, config: RunConfig | None, key: str) -> None:
-    """A button that starts one run of `config` and opens it; off when there is no valid config."""
-    refusal = why_not_launch()
+def launch_button(label: str, config: RunConfig | None, key: str, data_refusal: str = "") -> None:
+    """A button that starts one run of `config` and opens it; off when there is no valid config.
+
+    It is off, too, where the run's data would be refused, and the reason stands beside it.
+    """
+    refusal = why_not_launch() or data_refusal
     st.button(
         label,
         key=key,
         type="primary",
         icon=":material/play_arrow:",
         disabled=config is None or bool(refusal),
-        help=refusal or None,
+        help=plain(refusal) or None,
         on_click=_launch,
         args=(config,),
     )
+    if data_refusal:
+        st.caption(f":material/block: {plain(f'Launch is off: {data_refusal}')}")
 
 
 @told

@@ -71,24 +71,11 @@ def _agent(place: int, count: int, problems: dict[str, str]) -> None:
             st.number_input("Seed", 0, 9, value, help=SEED_HELP, **_wiring(f"{path}.seed"))
     _problems(path, problems)
     with buttons.container(horizontal=True, horizontal_alignment="right", gap=None):
-        st.button(
-            ":material/arrow_upward:",
-            help="Earlier on the ring",
-            key=draft.key(f"{path}.earlier"),
-            on_click=agents.swap,
-            args=(place,),
-            disabled=place == 0,
-            type="tertiary",
-        )
-        st.button(
-            ":material/close:",
-            help="Remove this agent",
-            key=draft.key(f"{path}.remove"),
-            on_click=agents.remove,
-            args=(place,),
-            disabled=count == 1,
-            type="tertiary",
-        )
+        look = {"type": "tertiary", "args": (place,)}
+        earlier, remove = draft.key(f"{path}.earlier"), draft.key(f"{path}.remove")
+        first, alone = place == 0, count == 1
+        st.button(":material/arrow_upward:", earlier, "Earlier on the ring", agents.swap, disabled=first, **look)
+        st.button(":material/close:", remove, "Remove this agent", agents.remove, disabled=alone, **look)
 
 
 def _problems(path: str, problems: dict[str, str]) -> None:

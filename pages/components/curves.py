@@ -1,5 +1,7 @@
 """The curves of the Run page: what is asked of the store, and the cards in their grid."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 import streamlit as st
 
@@ -26,17 +28,30 @@ ONE_AGENT = "This compares two agents, and the cohort has one."
 
 def choose_smoothing() -> float:
     """The weight of the past in the curves' average, chosen by the person and kept in the URL."""
+    words = {name: name.capitalize() for name in SMOOTHING}
+    about = "Debiased exponential average of the training curves; the raw line stays behind it."
+    return SMOOTHING[choose("Smoothing", words, "some", "smooth", about)]
+
+
+def choose_measure() -> str:
+    """How the overlap of errors is measured, chosen by the person and kept in the URL."""
+    about = "How the overlap of two agents' wrong votes is measured; each chart says what it is."
+    return choose("Error overlap as", MEASURES, "kappa", "overlap", about)
+
+
+def choose(label: str, words: Mapping[str, str], default: str, key: str, about: str) -> str:
+    """One of the names in `words`, chosen by the person and kept in the URL as `key`."""
     chosen = st.segmented_control(
-        "Smoothing",
-        list(SMOOTHING),
-        default="some",
+        label,
+        list(words),
+        default=default,
         required=True,
-        key="smooth",
+        key=key,
         bind="query-params",
-        format_func=str.capitalize,
-        help="Debiased exponential average of the training curves; the raw line stays behind it.",
+        format_func=words.get,
+        help=about,
     )
-    return SMOOTHING.get(chosen, SMOOTHING["some"])  # a link may say anything
+    return chosen if chosen in words else default  # a link may say anything
 
 
 def show(known: Known, agents: list[str], smoothing: float, measure: str) -> None:

@@ -12,6 +12,8 @@ from pages.components.text import duration, plain, state_badge
 
 EVERY_S = 2
 MAX_CARDS = 6
+LOG_LINES, MORE_LOG_LINES = 14, 200
+LOG_BYTES = 65_536
 
 
 def refreshing(body: Callable[[], None], active: bool) -> None:
@@ -85,9 +87,17 @@ def headline(known: Known) -> None:
 
 
 def logs(known: Known, agents: list[str]) -> None:
-    """The end of each agent's log, and of the supervisor's."""
+    """The end of each agent's log, and of the supervisor's, as high as its lines: the newest is never below a fold."""
     st.subheader("Logs")
+    more = st.toggle(f"Last {MORE_LOG_LINES} lines", key="log_more", help=f"Off: the last {LOG_LINES}.")
     for tab, agent in zip(st.tabs([*map(plain, agents), "supervisor"]), [*agents, None], strict=True):
         with tab:
-            tail = known.run.log_tail(agent, max_bytes=16_384)
-            st.code(tail or "Nothing logged yet.", language=None, height=260, wrap_lines=True)
+            tail = whole_lines(known.run.log_tail(agent, LOG_BYTES), MORE_LOG_LINES if more else LOG_LINES)
+            st.code(tail or "Nothing logged yet.", language=None, wrap_lines=True)
+
+
+def whole_lines(tail: str, num: int) -> str:
+    """The last `num` lines of a log's tail; a tail of LOG_BYTES may open inside a line, which is left out."""
+    lines = tail.splitlines()
+    torn = len(tail.encode()) >= LOG_BYTES and len(lines) > 1
+    return "\n".join(lines[torn:][-num:])

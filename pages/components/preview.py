@@ -27,26 +27,36 @@ MARKS = {"ok": ":green[:material/check:]", "note": ":gray[:material/info:]"}
 MARKS |= {"warning": ":orange[:material/warning:]", "refusal": ":red[:material/block:]"}
 READ = ("seed", "method", "agents", "data")  # what preflight reads of a configuration, and these:
 READ_GRPO = ("max_steps", "questions_per_step", "num_generations", "max_completion_length")
-_ASKED = "preview.asked"
+_ASKED, _NAMES = "preview.asked", "preview.names"
 
 
-def report() -> Report | None:
-    """What preflight finds in the draft's data; None, with the reason on the page, when it cannot tell."""
+def remember(path: str, name: str) -> None:
+    """From now on an upload is called by the name that the person gave it."""
+    st.session_state.setdefault(_NAMES, {})[path] = name
+
+
+def report() -> tuple[Report | None, str]:
+    """What preflight finds in the draft's data, and why a run would be refused, or "".
+
+    None, with the reason on the page, when it cannot tell.
+    """
     config = draft.checked().config
     if config is None:
         st.caption("The data is checked once every field has a value that can be used.")
-        return None
+        return None, ""
     sources = [source for source in (config.data.train, config.data.eval) if source]
     if why := _not_shown(sources):
         st.caption(plain(why))
-        return None
+        return None, ""
     if any(_is_remote(source) for source in sources) and not _asked(config):
-        return None
+        return None, ""
     try:
-        return _report(_relevant(config), tuple(_stamp(source) for source in sources))
+        found = _report(_relevant(config), tuple(_stamp(source) for source in sources))
     except DataError as error:
-        st.error(plain(in_words(error)), icon=":material/error:")
-        return None
+        said = _named(in_words(error))
+        st.error(plain(said), icon=":material/error:")
+        return None, said
+    return found, _named("; ".join(found.refusals))
 
 
 def show(found: Report) -> None:
@@ -67,7 +77,14 @@ def show(found: Report) -> None:
 def _list(findings: Sequence[Finding]) -> None:
     with st.container(gap="xsmall"):
         for finding in findings:
-            st.markdown(f":small[{MARKS[finding.level]} {plain(finding.text)}]")
+            st.markdown(f":small[{MARKS[finding.level]} {plain(_named(finding.text))}]")
+
+
+def _named(text: str) -> str:
+    """The text with the person's names of uploads in place of where they are kept."""
+    for path, name in st.session_state.get(_NAMES, {}).items():
+        text = text.replace(path, name)
+    return text
 
 
 def _not_shown(sources: list[str]) -> str:

@@ -18,8 +18,11 @@ UPLOAD_HELP = "JSON Lines, JSON, CSV, TSV or Parquet, at most 10 MB. The content
 READERS_HELP = "These agents train on each question's paraphrase where there is one. Evaluation asks the originals."
 
 
-def editor(problems: dict[str, str]) -> None:
-    """The section of the form: source, columns, prompt, and what was found in the data."""
+def editor(problems: dict[str, str]) -> str:
+    """The section of the form: source, columns, prompt, and what was found in the data.
+
+    Returns why a run with this data would be refused, or "".
+    """
     source, upload = st.columns([1, 1])
     with source:
         field("data.train", problems)
@@ -31,14 +34,14 @@ def editor(problems: dict[str, str]) -> None:
         on_change=_take_upload,
     )
     if draft.get("data.train") == ARITHMETIC:
-        report = preview.report()
+        report, refusal = preview.report()
     else:
         if is_dataset(draft.get("data.train")):
             grid(["data.config", "data.train_split", "data.revision"], problems)
         grid(["data.eval", "data.num_questions"], problems, 2)
         if is_dataset(draft.get("data.eval")):
             grid(["data.eval_config", "data.eval_split", "data.eval_revision"], problems)
-        report = preview.report()
+        report, refusal = preview.report()
         _columns(report, problems)
     with st.expander("Prompt", icon=":material/chat:"):
         field("data.prompt_template", problems)
@@ -46,6 +49,7 @@ def editor(problems: dict[str, str]) -> None:
     if report:
         _readers(report)
         preview.show(report)
+    return refusal
 
 
 def is_dataset(source: str | None) -> bool:
@@ -58,7 +62,10 @@ def _take_upload() -> None:
     """The uploader's callback: the file is checked and kept, and becomes the training questions."""
     upload = st.session_state[draft.key("upload")]
     if upload is not None:
-        draft.put("data.train", str(uploads.keep(upload.getvalue(), default_runs_dir())))
+        name = uploads.called(upload.name)
+        path = str(uploads.keep(upload.getvalue(), default_runs_dir(), name))
+        preview.remember(path, name)
+        draft.put("data.train", path)
         for role in ROLES:
             draft.put(f"data.{role}_column", None)
         draft.renew()

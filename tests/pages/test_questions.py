@@ -30,6 +30,11 @@ def with_file(app, empty_store, tmp_path):
     return opened
 
 
+def told(text: str) -> str:
+    """What a person reads, without the escapes."""
+    return text.replace("\\", "")
+
+
 def uploader(at):
     return at.file_uploader[0]
 
@@ -75,8 +80,7 @@ def test_findings_and_refusals_are_on_the_page(with_file, said):
     field(at, "data.answer_column").select("note").run()
     field(at, "method").select("ground_truth").run()
     assert ":material/block:" in said(at) and "0 of 11 true answers parse" in said(at).replace("\\", "")
-    at.button(key="launch").click().run()
-    assert "needs true answers for 90%" in at.error[0].value.replace("\\", "")
+    assert at.button(key="launch").disabled and "Launch is off: method 'ground_truth' needs true answers" in told(said(at))
 
 
 def test_paraphrases_stand_beside_their_questions_and_agents_are_chosen_to_read_them(with_file):
@@ -93,8 +97,29 @@ def test_data_that_cannot_be_used_is_a_sentence_on_the_page(content, app, empty_
     at = app(empty_store, "new_run")
     field(at, "data.train").set_value(str(path)).run()
     assert not at.exception and len(at.error) == 1 and "jsonl" in at.error[0].value
+    assert at.button(key="launch").disabled
     field(at, "data.train").set_value(str(tmp_path / "no.csv")).run()
     assert "there is no such file" in at.error[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("", "raining questions are empty: give 'arithmetic', a file or a dataset id"),
+        ("/etc/passwd", "/etc/passwd"),
+        ("no.csv", "there is no such file"),
+        ("arithmetics", "did you mean 'arithmetic'?; to load a dataset from the Hub, write it as owner/name"),
+    ],
+)
+def test_launch_is_off_with_the_reason_beside_it_while_the_source_is_refused(source, message, app, empty_store):
+    at = app(empty_store, "new_run")
+    assert not at.button(key="launch").disabled
+    field(at, "data.train").set_value(source).run()
+    assert not at.exception and message in told(at.error[0].value) and at.button(key="launch").disabled
+    (beside,) = [told(caption.value) for caption in at.caption if "Launch is off" in caption.value]
+    assert message in beside
+    field(at, "data.train").set_value("arithmetic").run()
+    assert not at.button(key="launch").disabled and not any("Launch is off" in caption.value for caption in at.caption)
 
 
 def test_an_upload_becomes_the_training_questions_under_a_name_of_its_own(app, empty_store):
@@ -105,6 +130,32 @@ def test_an_upload_becomes_the_training_questions_under_a_name_of_its_own(app, e
     assert kept.suffix == ".jsonl" and kept.read_bytes() == lines(ROWS) and len(kept.stem) == 16
     assert field(at, "data.train").value == str(kept.resolve())
     assert table(at, "True answer")[0] == "1"
+
+
+def test_an_accepted_upload_is_called_by_the_persons_name_and_never_as_markup(app, empty_store, said):
+    at = app(empty_store, "new_run")
+    uploader(at).set_value(("my **algebra**.jsonl", lines(ROWS), "text/plain")).run()
+    assert "9 training questions from 'my **algebra**.jsonl'" in told(said(at)) and "**algebra**" not in said(at)
+    (kept,) = (empty_store / "uploads").iterdir()
+    assert not any(kept.stem in element.value for element in at.markdown)
+    uploader(at).set_value(("frage.csv", b"frage\nWas?\n", "text/csv")).run()
+    assert "Data 'frage.csv'" in told(at.error[0].value) and at.button(key="launch").disabled
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("C:\\my\\q.csv", "q.csv"),
+        ("a\n b\x00.csv", "a b .csv"),
+        ("", "upload"),
+        ("x" * 99, "x" * 80),
+    ],
+)
+def test_the_name_of_an_upload_is_one_short_line(given, name):
+    from corl_core.data.uploads import called
+
+    assert called(given) == name
 
 
 @pytest.mark.parametrize(
@@ -120,7 +171,7 @@ def test_an_upload_becomes_the_training_questions_under_a_name_of_its_own(app, e
 def test_an_upload_that_cannot_be_used_is_refused_and_not_kept(name, content, message, app, empty_store):
     at = app(empty_store, "new_run")
     uploader(at).set_value((name, content, "text/csv")).run()
-    assert not at.exception and message in at.error[0].value.replace("\\", "")
+    assert not at.exception and message in told(at.error[0].value) and f"'{name}'" in told(at.error[0].value)
     assert not (empty_store / "uploads").exists() and field(at, "data.train").value == "arithmetic"
 
 

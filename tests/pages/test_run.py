@@ -70,6 +70,30 @@ def test_logs_of_each_agent_and_of_the_supervisor(app, finished_store):
     assert "llama step" in at.tabs[0].code[0].value
 
 
+def test_a_log_ends_with_its_newest_lines_and_more_are_a_click_away(app, tmp_path, make_finished):
+    run = make_finished(tmp_path)
+    written = [f"line {number} " + "x" * 400 for number in range(300)]
+    (run.agent_path("llama") / "log.txt").write_text("\n".join(written) + "\n")
+    at = app(tmp_path, "run")
+    assert at.tabs[0].code[0].value.split("\n") == written[-14:]
+    at.toggle(key="log_more").set_value(True).run()
+    shown = at.tabs[0].code[0].value.split("\n")
+    assert shown == written[-len(shown) :] and 150 < len(shown) <= 200  # no torn line; as many as LOG_BYTES hold
+
+
+def test_a_log_shorter_than_its_box_is_shown_whole():
+    from pages.components.live import LOG_BYTES, whole_lines
+
+    assert whole_lines("a\nb\n", 14) == "a\nb" and whole_lines("", 14) == ""
+    assert whole_lines("x" * LOG_BYTES + "\nb\n", 14) == "b"
+    assert whole_lines("x" * LOG_BYTES, 14) == "x" * LOG_BYTES
+
+
+def test_a_link_that_names_no_known_choice_shows_the_default(app, finished_store, charts):
+    at = app(finished_store, "run", overlap="nonsense", smooth="nonsense")
+    assert not at.exception and "overlap" in charts(at)["curve.overlap"]["layout"]["yaxis"]["title"]["text"].lower()
+
+
 def test_names_are_text_whatever_they_hold(app, tmp_path, make_finished, charts):
     make_finished(tmp_path, name="<b>$x$</b> [a](http://b)")
     at = app(tmp_path, "run")

@@ -1,0 +1,43 @@
+"""Where a line breaks: over steps that are missing, and at values that aren't finite.
+
+Steps are missing where two neighbouring points are more than FACTOR times as far apart as
+neighbours of this line are in the middle (the median). So a line of every step breaks over
+three missing steps or more, and one of every tenth step has no breaks of its own.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+
+from corl_core.figures.spec import Array
+
+FACTOR = 3
+
+
+def stretches(x: Array, y: Array | None = None) -> Array:
+    """The stretch of each point, counted from 0 (shape [num_points]); without `y` by the steps alone.
+
+    `x` ascends. Two points of different stretches are not joined.
+    """
+    distance = np.diff(np.asarray(x, dtype=float))
+    apart = distance > 0
+    starts = distance > FACTOR * np.median(distance[apart]) if apart.any() else apart
+    if y is not None:
+        starts = starts | ~np.isfinite(y[:-1]) | ~np.isfinite(y[1:])
+    return np.concatenate([[0], np.cumsum(starts)]).astype(int)[: len(x)]
+
+
+def cuts(stretch: Array) -> list[int]:
+    """The places before which a line breaks."""
+    return [place for place, (a, b) in enumerate(pairwise(stretch.tolist()), start=1) if a != b]
+
+
+def lone(stretch: Array) -> Array:
+    """The places of points that are a stretch by themselves, where no line shows them."""
+    parts = np.split(np.arange(len(stretch)), cuts(stretch))
+    return np.array([part[0] for part in parts if len(part) == 1], dtype=int)
+
+
+def apart(values: Array, stretch: Array) -> Array:
+    """The values with a NaN in every break."""
+    return np.insert(values.astype(float), cuts(stretch), np.nan)
