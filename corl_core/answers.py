@@ -20,6 +20,9 @@ What is decided where mathematics leaves it open
   degree, are equal when they are multiples of each other; y=2x is not 2x. x>2 is (2,oo), and x \\in S is S.
 * 1\\frac{1}{2} and '1 1/2' are mixed numbers. e is Euler's number, i the imaginary unit, 2j two times j.
 * Powers too large to write out, sums, integrals and limits are not evaluated; they equal their own spelling.
+* Plain text with words is text, not a product of letters: 'it is 5', LA, 17 R 2, 7th, 5 (five). So are several amounts
+  (3 ft 4 in) and congruences (\\pmod, \\equiv). Small letters side by side are a product: xy, 2ab, 2x, 3m; but one number
+  with one unit is the number: 10 L, 3 m, 5 ft.
 * Words ('twelve', 'Evelyn') are text, compared without regard to case; letters in formulas keep their case.
 """
 

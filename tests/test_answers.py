@@ -161,3 +161,65 @@ def test_an_answer_that_says_nothing_is_none_and_equals_nothing(text):
 )
 def test_an_answer_is_shown_in_plain_latex(text, shown):
     assert answer(text).shown == shown
+
+
+WORDS = {  # letters that are words and units, not variables
+    "two amounts": ["3 ft 4 in", "4 ft 3 in", "3 ft", "12"],
+    "glued amounts": ["2h30m", "30h2m", "2h30min", "60hm"],
+    "hours and minutes": ["2 h 3 m", "3 h 2 m", "6hm"],
+    "days and hours": ["2 d 5 h", "5 d 2 h", "2 h 5 d"],
+    "kilograms and grams": ["5 kg 3 g", "3 kg 5 g"],
+    "amounts with commas": ["3 ft, 4 in", "4 ft, 3 in", "3, 4"],
+    "amounts with and": ["3 ft and 4 in", "4 ft and 3 in"],
+    "amounts in LaTeX": ["3\\text{ ft }4\\text{ in}", "4\\text{ ft }3\\text{ in}"],
+    "remainders": ["17 R 2", "2 R 17", "34R", "17 R 3"],
+    "states": ["LA", "AL", "la", "MA", "AM", "CO", "OC"],
+    "truth of two": ["ON", "NO"],
+    "codes": ["8C3", "3C8", "24C", "C24"],
+    "sentences": ["it is 5 km", "is it 5 km", "5"],
+    "words before a number": ["at 5", "at 6", "to 5"],
+    "congruences": ["5 \\pmod 7", "7 \\pmod 5", "5", "5 \\pm 7"],
+    "relations of congruence": ["3 \\equiv 1 \\pmod 2", "1 \\equiv 3 \\pmod 2", "x \\equiv 3 \\pmod{2}", "3 \\bmod 2"],
+    "ordinals": ["7th", "7", "8th", "7ht"],
+    "explained": ["5 (five)", "5 (fief)", "5 (nine)"],
+}
+
+
+@pytest.mark.parametrize("texts", WORDS.values(), ids=WORDS)
+def test_words_and_amounts_are_not_products_of_their_letters(texts):
+    assert len({answer(text).key for text in texts}) == len(texts)
+    assert all(same(answer(text).key, text) for text in texts)
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [
+        *([f"10 {unit}", "10", f"10\\text{{ {unit}}}"] for unit in ("L", "s", "m", "h", "kg", "km", "ft", "in", "min", "g")),
+        ["\\frac{1}{2} h", "1/2 h", "0.5"], ["5 m^2", "5 cm^2", "5"], ["5 sq ft", "5"],
+        ["3  ft 4   in", "3 ft 4 in", "3ft 4in"], ["17 R 2", "17R2", "17 r 2"], ["LA", "\\text{LA}", "(LA)"],
+        ["5 \\pmod 7", "5 \\pmod{7}", "5\\pmod7"], ["xy", "yx"], ["2ab", "2ba", "2 a b"], ["2x", "x*2", "2 x"],
+        ["3 cm, 5 cm", "5 cm, 3 cm"], ["1 \\pm 2", "3, -1"],
+        ["\\color{red}{5}", "\\textcolor{red}{5}", "{\\color{red} 5}", "\\color{red}5", "5"],
+        ["\\textcolor{blue}{\\frac{1}{2}}", "0.5"],
+        *([f"{mark}5", f"5{mark}", "5"] for mark in "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"),
+    ],
+    ids=lambda spellings: ascii(spellings[0]),
+)  # fmt: skip
+def test_units_colors_and_marks_change_no_answer(spellings):
+    assert len({answer(text).key for text in spellings}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "key"), [("3m", "3*m"), ("2x", "2*x"), ("34R", "34*R"), ("2\\pi r", "2*pi*r"), ("7th", "7th"), ("17 R 2", "17 r 2")]
+)
+def test_what_is_a_formula_and_what_is_text(text, key):
+    assert answer(text).key == key
+
+
+@pytest.mark.parametrize(
+    ("completion", "key"),
+    [("\\boxed 7", "7"), ("\\boxed7", "7"), ("so $\\boxed 7$.", "7"), ("\\boxed -3", "-3"), ("\\boxed x", "x"),
+     ("\\boxed{\\boxed 7}", "7"), ("\\boxed{1} in \\boxed format", "1"), ("\\boxed\u200e{5}", "5")],
+)  # fmt: skip
+def test_a_box_may_have_no_braces(completion, key):
+    assert parse(completion).key == key

@@ -218,3 +218,25 @@ def test_gsm8k_and_math500_load_with_their_answers():
     math = training_questions(DataConfig(train=str(SHARED / "math500.json")), 9, 0)
     assert len(gsm8k) == 1319 and all(q.answer and "####" not in q.answer for q in gsm8k)
     assert len(math) == 500 and all(q.answer for q in math)
+
+
+PROSE = ["He has 3+4=7 apples in total. So he ends with seven.", "I do not know", "We get 3", "There are 12 cats.", "She left.",
+         "So he ends with seven", "I don't know", "The total is 12", "Nobody can say!", "Is it five?", "It is 5"]  # fmt: skip
+SHORT = ["Evelyn", "New York", "even", "p - q", "10 cubic meters", "5 miles per hour", "June 20", "3 hours and 20 minutes", "5",
+         "x = 5", "10 in.", "10:30 a.m.", "3 ft 4 in", "no solution", "I", "\\frac{270}7\\text{ degrees}", "yes"]  # fmt: skip
+
+
+@pytest.mark.parametrize("gold", PROSE)
+def test_prose_is_no_gold_answer_and_is_named(gold, tmp_path):
+    loaded = load_text(tmp_path, "q.jsonl", json.dumps({"question": "a", "answer": gold}))
+    assert pairs(loaded) == [("a", None)] and len(loaded.unreadable) == 1
+
+
+@pytest.mark.parametrize("gold", SHORT)
+def test_a_short_gold_that_is_no_sentence_is_an_answer(gold, tmp_path):
+    assert pairs(load_text(tmp_path, "q.jsonl", json.dumps({"question": "a", "answer": gold}))) == [("a", gold)]
+
+
+@pytest.mark.parametrize("marked", ["We get 3\n#### 3", "We get \\boxed{3}", "We get it: <answer>3</answer>", "The answer is 3."])
+def test_marked_prose_is_a_gold_answer(marked, tmp_path):
+    assert pairs(load_text(tmp_path, "q.jsonl", json.dumps({"question": "a", "answer": marked}))) == [("a", "3")]

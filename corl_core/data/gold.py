@@ -3,6 +3,7 @@
 In this order: the last `<answer>…</answer>`; what follows the last `####` (GSM8K); the last box; an answer announced on the
 last line ('A: 18', 'The answer is 18.'); the cell itself, unless it is prose. Prose without any of these, and words that stand
 for an answer somewhere else ('see figure', 'proof omitted', '?'), say nothing parsable: the question is unlabelled, never wrong.
+Prose is what `is_prose` says; names (New York), amounts (5 miles per hour) and dates (June 20) are answers.
 """
 
 import re
@@ -12,7 +13,7 @@ from corl_core import answers
 from corl_core.data import chat
 from corl_core.data.tables import as_text
 
-MOST_WORDS = 12
+MOST_WORDS = 5
 """A cell with more words than this is prose, not an answer; words inside LaTeX commands do not count."""
 _TAGGED = re.compile(r"<answer>(.*?)</answer>", re.IGNORECASE | re.DOTALL)
 _ANNOUNCED = re.compile(r"(?:^A:|\banswer(?:\s+is)?\s*:|\banswer\s+is)\s*(\S.*)$", re.IGNORECASE)
@@ -20,6 +21,11 @@ _WORD = re.compile(r"(?<!\\)\b[^\W\d_]{2,}")
 _ELSEWHERE = re.compile(
     r"(?:see|refer to|cf\.?)\s.*|proof|.*\bomitted\.?|tbd|todo|unknown|no answer|[-–—?.…_*\s]+", re.IGNORECASE | re.DOTALL
 )
+_SENTENCE = re.compile(
+    r"(?:I|We|He|She|It|They|You|There|So|Thus|Therefore|Hence|This|That|Then)"
+    r"(?:'\w+)?,?\s+[A-Za-z']+(?:\s|[.!?]|$)"
+)
+_WORDS_THEN_DIGIT = re.compile(r"[A-Za-z' ,]*\d")
 _WHOLE = re.compile(r"([+-]?\d+)\.0+")
 
 
@@ -52,4 +58,14 @@ def _extract(text: str) -> str | None:
     lines = text.strip().splitlines()
     if lines and (announced := _ANNOUNCED.search(lines[-1].strip())):
         return announced[1].rstrip(".")
-    return None if len(_WORD.findall(text)) > MOST_WORDS else text.strip()
+    return None if is_prose(text.strip()) else text.strip()
+
+
+def is_prose(text: str) -> bool:
+    """A sentence: many words, or several that end like one, start like one, or stand before a number (We get 3)."""
+    words = len(_WORD.findall(text))
+    if words > MOST_WORDS or _SENTENCE.match(text):
+        return True
+    amount = re.match(r"[^A-Za-z]*\d", text) is not None
+    ends = re.search(r"[A-Za-z]{2}[.!?]$", text) is not None
+    return (ends and words >= (3 if amount else 2)) or (not amount and words >= 2 and _WORDS_THEN_DIGIT.match(text) is not None)

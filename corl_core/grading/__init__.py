@@ -3,8 +3,9 @@
 boxes.py        completion → the inside of its last box
 clean.py        LaTeX, Unicode and plain text → one spelling
 units.py        without currency, percent and degree signs, and units
-shapes.py       the key of an answer by its shape: calls the next three
+shapes.py       the key of an answer by its shape: calls the next four
 numbers.py      exact arithmetic; bounded.py: no operation on numbers too large to write
+phrases.py      words, amounts and congruences, which are text
 relations.py    equations and inequalities whose form decides
 lists.py        lists, sets, tuples, intervals, unions, matrices
 parts.py        what those share

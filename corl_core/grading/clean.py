@@ -12,7 +12,9 @@ _UNICODE = {
     **dict.fromkeys("°º", r"^\circ "),
     **dict.fromkeys("‘’", "'"),
     **dict.fromkeys("“”", '"'),
-    **dict.fromkeys("\u200b\ufeff", ""),
+    **dict.fromkeys(
+        "\u200b\u2060\ufeff\u00ad\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", ""
+    ),  # marks nobody sees
     **{chr(0xFF01 + offset): chr(0x21 + offset) for offset in range(94)},  # full-width ASCII
     "∠": r"\angle ", "÷": r"\div ", "∗": "*", "⁄": "/", "√": r"\sqrt ", "±": r"\pm ", "∓": r"\mp ", "π": r"\pi ", "θ": r"\theta ",
     "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "∪": r"\cup ", "∈": r"\in ", "∅": r"\emptyset ",
@@ -23,9 +25,14 @@ _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _VULGAR = re.compile(r"[¼½¾⅐-⅞]")
 
 _TEXT_COMMANDS = "underline|emph|mathrm|mathbf|mathit|mathsf|textbf|textit|textrm|textsf|texttt|mbox|hbox|operatorname|bf|rm"
+_COLOR = r"\\(?:text)?color\s*(?:\[[^\[\]]*\]\s*)?\{[^{}]*\}"
+_INSIDE = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
 _SPACE = r"\\(?:[,;:> ]|q?quad(?![a-z])|displaystyle|textstyle|limits)|~"
 _RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+", lambda match: "^{" + match[0].translate(_RAISED) + "}"),
+    (rf"{_COLOR}\s*\{{({_INSIDE})\}}", r"\1"),
+    (rf"(?<![A-Za-z\]}}])\{{\s*{_COLOR}\s*({_INSIDE})\}}", r"\1"),
+    (_COLOR, ""),
     (r"(?<=\d)(?:\{,\}|,\\!)\s*(?=\d{3}(?!\d))", ""),  # a comma that separates thousands and nothing else
     (r"\\(?:left|right|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", ""),
     (rf"(\\\\)|\\!|{_SPACE}", lambda match: match[1] or ("" if match[0] == r"\!" else " ")),  # \\ ends a matrix row
@@ -59,7 +66,7 @@ _WRAPPERS = [
     re.compile(pattern, re.DOTALL)
     for pattern in (
         r"\$\$(.+)\$\$", r"\$([^$]*[^$\\])\$", r"\\\((.+)\\\)", r"\\\[(.+)\\\]", r"\*\*(.+)\*\*",
-        r"\\text\s*\{([^{}]*)\}", r"\\boxed\s*\{(.*)\}", r"(?:=|\\approx)\s*([^=]+)",
+        r"\\text\s*\{([^{}]*)\}", r"\\boxed\s*\{(.*)\}", r"\\boxed\s*([-+]?\d[\d.,]*|[A-Za-z])", r"(?:=|\\approx)\s*([^=]+)",
         rf"{_ANNOUNCED}\s+(.+)", rf"\\text\s*\{{\s*{_ANNOUNCED}\s*\}}(.+)",
     )
 ]  # fmt: skip

@@ -11,6 +11,8 @@ THOUSANDS = re.compile(r"(?<![\d.,])(\d{1,3}(?:,\d{3})+)(?![\d,]*\d)")
 _BRACES = re.compile(r"\\\{(.+)\\\}|\{(.+)\}", re.DOTALL)
 _JOINED = re.compile(r",?\s+(?:and|or)\s+")
 _AMOUNTS = re.compile(r"\d\s*[a-zA-Z]{3,}")
+_PM, _MP = re.compile(r"\\pm(?![A-Za-z])"), re.compile(r"\\mp(?![A-Za-z])")
+_BOTH_SIGNS = re.compile(r"\\(?:pm|mp)(?![A-Za-z])")
 _UNION = re.compile(r"\\cup(?![a-z])|(?<=[\])}])\s*U\s*(?=[\[({\\])")
 _MATRIX = re.compile(r"\\begin\{([pbB]?matrix|array)\}(?:\{[clr|]*\})?(.*)\\end\{\1\}", re.DOTALL)
 
@@ -25,11 +27,16 @@ def union(text: str, part: Part) -> Keyed | None:
 
 def both_signs(text: str, part: Part) -> Keyed | None:
     """The list of what the upper and the lower signs give."""
-    if r"\pm" not in text and r"\mp" not in text:
+    if not _BOTH_SIGNS.search(text):
         return None
-    found = [part(text.replace(r"\pm", plus).replace(r"\mp", minus)) for plus, minus in ("+-", "-+")]
+    found = [part(_PM.sub(plus, _MP.sub(minus, text))) for plus, minus in ("+-", "-+")]
     keys = {key for piece in found for key in _elements(piece.key)}
     return Keyed(_set(keys), worst(found))
+
+
+def is_joined(text: str) -> bool:
+    """Whether 'and' or 'or' stands in it, which makes a list."""
+    return _JOINED.search(text) is not None
 
 
 def listed(text: str, part: Part) -> Keyed | None:

@@ -9,6 +9,7 @@
     matrix     \\begin{pmatrix}1\\\\2\\end{pmatrix} → [[1],[2]]
     list, set  2, 1 · 1 and 2 · \\{2,1\\}         → {1,2}
     tuple      (1,2) · [0,1) · [1,2]              → as it stands
+    words      it is 5, 17 R 2, LA, 7th       → text: phrases.py says what is words
     formula    3\\sqrt{2}, a+b, 3x-y=0            → what math-verify and sympy make of it
     text       everything else                    → lower case, single spaces
 
@@ -22,6 +23,7 @@ from corl_core.grading.bounded import TooBig
 from corl_core.grading.formulas import formula, to_latex
 from corl_core.grading.numbers import spell, value
 from corl_core.grading.parts import Keyed, text_key
+from corl_core.grading.phrases import is_amounts, is_congruence, is_words
 from corl_core.grading.units import trim
 
 MAX_DEPTH = 6
@@ -40,11 +42,15 @@ _SHAPES = (
 
 def keyed(text: str, depth: int = 0) -> Keyed:
     """The key of a cleaned text."""
+    if is_amounts(text) or is_congruence(text):
+        return Keyed(_whole(text))
     text = trim(text)
     if depth > MAX_DEPTH:
         return Keyed(text_key(text))
     if (simple := _letter(text, depth == 0) or _number(text, depth == 0)) is not None:
         return simple
+    if is_words(text) and not lists.is_joined(text):
+        return Keyed(_words(text))
 
     def part(piece: str) -> Keyed:
         return keyed(piece, depth + 1)
@@ -53,6 +59,22 @@ def keyed(text: str, depth: int = 0) -> Keyed:
         if (found := shape(text, part)) is not None:
             return found
     return lists.bracketed(text, part, top=depth == 0) or _formula(text)
+
+
+def _whole(text: str) -> str:
+    """The key of amounts and congruences: \\pmod 7 is \\pmod{7}, and 3ft is 3 ft."""
+    text = re.sub(r"(mod|equiv)\s*(?=[^\s{A-Za-z])", r"\1 ", re.sub(r"\\text\s*\{([^{}]*)\}", r" \1 ", text))
+    text = re.sub(r"(\\[pb]?mod)\s*(\w+)", r"\1{\2}", text)
+    return text_key(text if is_congruence(text) else re.sub(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)", " ", text))
+
+
+def _words(text: str) -> str:
+    """The key of words, without brackets around them; with their case where small letters would be a formula: LA is not la."""
+    if bracket := re.fullmatch(r"\(([^()]*)\)", text):
+        text = bracket[1]
+    text = re.sub(r"(?<=\d)\s*[rR]\s*(?=\d)", " r ", text)
+    folded = text_key(text)
+    return " ".join(text.split()) if not is_words(folded) and formula(to_latex(folded)) else folded
 
 
 def _letter(text: str, top: bool) -> Keyed | None:

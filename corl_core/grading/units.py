@@ -1,13 +1,14 @@
 """What an answer is measured in, dropped: currency, percent and degree signs, and units.
 
-A unit stands at the end: a \\text{…}, a known abbreviation (12 cm) or words of three letters and more (12 apples, 12个). A bare
-letter (5 m) is a variable. Thousand, million, billion and trillion are part of the number; a.m. and p.m. are kept.
+A unit stands at the end: a \\text{…}, a known abbreviation (12 cm) or words of three letters and more (12 apples, 12个). A
+letter that abbreviates a unit is one after a space and a bare number (5 m); 5m and 5 x have variables. Thousand, million,
+billion and trillion are part of the number; a.m. and p.m. are kept.
 """
 
 import re
 
 _ABBREVIATIONS = (
-    "mm|cm|dm|km|kg|mg|lb|lbs|oz|ft|in|yd|mi|ml|mL|cl|dl|kl|hr|hrs|min|mins|sec|secs|ms|Hz|kHz|kW|kWh|mph|kmh|kph|rpm|MB|GB|KB|"
+    "sq|cu|mm|cm|dm|km|kg|mg|lb|lbs|oz|ft|in|yd|mi|ml|mL|cl|dl|kl|hr|hrs|min|mins|sec|secs|ms|Hz|kHz|kW|kWh|mph|kmh|kph|rpm|MB|GB|KB|"
     "m/s|km/h|m/min|ft/s|USD|EUR|GBP"
 )
 _NO_UNIT = (  # words that say something about the number, or are mathematics
@@ -18,6 +19,9 @@ _WORD = rf"(?!(?:{_NO_UNIT})\b)[A-Za-z]"
 _PLAIN = re.compile(
     rf"(?<=[\d)}}])\s*(?:[\u3400-\u9fff]+|(?:(?:{_ABBREVIATIONS})\b|{_WORD}{{3,}})"
     rf"(?:(?:\s+|-|\s*/\s*){_WORD}+\.?)*(?:\s*\^\{{-?\d\}})?)\s*"
+)
+_ONE_LETTER = re.compile(
+    r"([-+]?(?:[\d.,/ ]*\d|\d*\s*\\frac\s*\{-?\d+\}\s*\{\d+\}))(?:\s+|(?<=\})\s*)[mshdgtLlNJWVK](?:\s*\^\{-?\d\})?\s*"
 )
 _NOT_IN_TEXT = r"(?!\s*(?:if|for|where|when|and|or|is)\b|\s*[aApP]\.?[mM]\b)"
 _IN_TEXT = re.compile(rf"(?:\s*[/*]?\s*\\text\s*\{{{_NOT_IN_TEXT}[^{{}}0-9]*\}}(?:\^\{{-?\d\}})?)+\s*")
@@ -38,6 +42,8 @@ def trim(text: str) -> str:
     text = _PERCENT.sub("", text)
     if not _TRIGONOMETRY.search(text):
         text = _DEGREES.sub("", text)
+    if match := _ONE_LETTER.fullmatch(text):
+        text = match[1]
     for unit in (_IN_TEXT, _PLAIN):
         match = unit.search(text)
         if match and match.end() == len(text) and _MEASURED.search(text, 0, match.start()):
