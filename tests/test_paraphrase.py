@@ -173,7 +173,7 @@ def test_a_model_that_cannot_be_loaded_is_one_line(tmp_path, capsys):
     source = rows_file(tmp_path, [{"question": "a"}])
     assert main(["paraphrase", source, "--model", str(tmp_path / "no"), "--out", str(tmp_path / "o.jsonl")]) == 2
     error = capsys.readouterr().err
-    assert "cannot be loaded" in error and error.count("\n") == 1
+    assert "cannot load model=" in error and "give a Hugging Face id or a local folder" in error and error.count("\n") == 1
 
 
 @pytest.mark.training

@@ -12,6 +12,7 @@ from corl_core.runs import folder, launch
 from corl_core.runs.cohort import WINDOW, CohortMetrics
 from corl_core.runs.folder import Run, RunNotFound, Status, all_runs, find_run, write_status
 from corl_core.runs.journal import Journal, Tail
+from corl_core.runs.supervisor import GRACE_S, Supervisor, _Agent
 
 
 @pytest.fixture
@@ -171,3 +172,9 @@ def test_without_truth_only_agreement_is_known():
 
 def test_status_json_is_plain_json(run):
     assert json.loads((run.path / "status.json").read_text())["state"] == "starting"
+
+
+def test_a_stop_gives_slow_models_time_for_their_step(run):
+    supervisor = Supervisor(run)
+    supervisor._agents = {name: _Agent(None, None, longest_step_s=seconds) for name, seconds in (("a", 2.0), ("b", 40.0))}
+    assert supervisor._stop_limit_s() == 3 * GRACE_S + 10 * 40

@@ -8,7 +8,7 @@ import multiprocessing
 import os
 import signal
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -23,6 +23,7 @@ from corl_core.tracking.log import Tracker
 TICK_S = 0.2
 HEARTBEAT_S = 1.0
 GRACE_S = 10.0  # after which an agent that was asked to end is killed
+STOP_STEPS = 10  # steps' worth of time that a stop waits before agents are made to end
 MLFLOW_GRACE_S = 20.0  # how long a run that has ended waits for MLflow
 
 
@@ -36,7 +37,7 @@ class _Agent:
     phase: str = "starting"
     error: str = ""
     error_kind: str = ""
-    lines: list[dict[str, Any]] = field(default_factory=list)  # since the last look
+    longest_step_s: float = 0.0
 
 
 class Supervisor:
@@ -104,7 +105,9 @@ class Supervisor:
                 match line["event"]:
                     case "step" | "update":  # an update of older rollouts is a step without rollouts
                         agent.steps, agent.phase = line["step"] + 1, ""
-                        self._mark_started(line["time"] - line["metrics"]["step_time_s"])
+                        step_s = line["metrics"]["step_time_s"]
+                        agent.longest_step_s = max(agent.longest_step_s, step_s)
+                        self._mark_started(line["time"] - step_s)
                     case "phase":
                         share = f" {100 * line['done'] // line['total']}%" if "total" in line else ""
                         agent.phase = line["phase"] + share
@@ -122,11 +125,16 @@ class Supervisor:
             self.stop_requested = True
         if self.stop_requested and self.status.state != "stopping":
             self.status = replace(self.status, state="stopping")
-            self._stop_at = time.monotonic() + 3 * GRACE_S
+            self._stop_at = time.monotonic() + self._stop_limit_s()
             for agent in self._agents.values():
                 _signal(agent.process, signal.SIGTERM)
         elif self.stop_requested and time.monotonic() > self._stop_at:
             self._end_agents()
+
+    def _stop_limit_s(self) -> float:
+        """How long agents may take to end after their current step and its evaluation; slow models get longer."""
+        slowest = max((agent.longest_step_s for agent in self._agents.values()), default=0.0)
+        return 3 * GRACE_S + STOP_STEPS * slowest
 
     def _beat(self) -> None:
         agents = getattr(self, "_agents", {}).values()

@@ -2,12 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
-from corl_core.config import AgentConfig, DataConfig, RunConfig
+from corl_core.config import AgentConfig, ConfigError, DataConfig, RunConfig
 from corl_core.tiny_names import is_tiny, parse_tiny
 from corl_core.training.schools import base_model
 from corl_core.training.warm_up import Progress
@@ -16,8 +17,8 @@ PROJECT = Path(__file__).resolve().parents[2]
 disable_progress_bar()  # bars of milliseconds only fill the logs
 
 
-class ModelError(ValueError):
-    """A model that cannot be loaded; the text names the agent and what to do."""
+class ModelError(ConfigError):
+    """A model that cannot be loaded; the text names it and why."""
 
 
 def cache_dir() -> Path:
@@ -39,15 +40,23 @@ def load(
         family, width = parse_tiny(agent.model)
         seed = base_seed(config.seed, agent)
         where = base_model(family, width=width, seed=seed, school=agent.school, cache_dir=cache_dir(), progress=progress)
+    model, tokenizer = pretrained(where, agent.revision, torch.float32)
+    return model.to(device), tokenizer
+
+
+def pretrained(
+    where: str | Path, revision: str | None, dtype: torch.dtype | Literal["auto"]
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """A causal LM and its tokenizer from a folder or a hub id; pads on the left, with the end token if it has no other."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(where, revision=agent.revision, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(where, revision=agent.revision, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, padding_side="left")
+        model = AutoModelForCausalLM.from_pretrained(where, revision=revision, dtype=dtype)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"agent '{agent.name}': cannot load model='{agent.model}': {reason}") from error
+        raise ModelError(f"cannot load model='{where}': {reason}; give a Hugging Face id or a local folder") from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return model.to(device), tokenizer
+    return model, tokenizer
 
 
 def is_templated(data: DataConfig, tokenizer: PreTrainedTokenizerBase) -> bool:

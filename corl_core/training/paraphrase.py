@@ -1,23 +1,23 @@
 """Asks a local causal LM for text, in batches: the model behind `python -m corl_core paraphrase`."""
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from corl_core.config import AgentConfig, ConfigError, DataConfig
+from corl_core.config import DataConfig
 from corl_core.data.paraphrase import PROMPT, Generate
-from corl_core.training.models import is_templated, prompt
+from corl_core.training.models import is_templated, pretrained, prompt
 
 TEMPERATURE, TOP_P = 0.7, 0.8  # as Co-rewarding rephrases (arXiv 2508.00410)
 ROOM_TOKENS = 64
 
 
 def generator(model: str, revision: str | None, device: str, seed: int) -> Generate:
-    """A function that asks the model for paraphrases, in its chat template if it has one. Raises ConfigError.
+    """A function that asks the model for paraphrases, in its chat template if it has one. Raises ModelError.
 
     A completion may have twice the tokens of the longest question of its batch, and ROOM_TOKENS more. Another attempt draws
     other completions; the same seed gives the same ones.
     """
-    loaded, tokenizer = _load(AgentConfig(name="rewriter", model=model, revision=revision), device)
+    loaded, tokenizer = pretrained(model, revision, "auto")
+    loaded = loaded.to("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu").eval()
     plain = DataConfig(prompt_template=PROMPT)
 
     @torch.inference_mode()
@@ -34,16 +34,3 @@ def generator(model: str, revision: str | None, device: str, seed: int) -> Gener
         return tokenizer.batch_decode(tokens[:, size:], skip_special_tokens=True)
 
     return generate
-
-
-def _load(agent: AgentConfig, device: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(agent.model, revision=agent.revision, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(agent.model, revision=agent.revision, dtype="auto")
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ConfigError(f"model '{agent.model}' cannot be loaded: {reason}; give a Hugging Face id or a folder") from error
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    where = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
-    return model.to(where).eval(), tokenizer

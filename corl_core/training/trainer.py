@@ -13,8 +13,6 @@ from trl import GRPOConfig, GRPOTrainer
 
 from corl_core.config import RunConfig
 
-BATCH_KEYS = ("prompt_ids", "prompt_mask", "completion_ids", "completion_mask", "advantages")
-
 
 class CohortTrainer(GRPOTrainer):
     """GRPO for one agent. `lean` is safe at beta = 0 without an entropy bonus."""
