@@ -32,7 +32,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-from corl_core.grading.boxes import last_box
+from corl_core.grading.boxes import box_span, last_box
 from corl_core.grading.clean import clean
 from corl_core.grading.parts import Keyed, text_key
 from corl_core.grading.shapes import keyed
@@ -87,6 +87,11 @@ def read(completion: str) -> Reading:
     """The answer that a completion gives, with its outcome. Only the completion is read, never the prompt."""
     inside, why_not = last_box(completion)
     return read_answer(inside) if inside is not None else Reading(None, why_not or "empty")
+
+
+def span(completion: str) -> tuple[int, int] | None:
+    """Where the text of the answer stands in a completion: start and end; None where there is no answer."""
+    return box_span(completion)
 
 
 def read_answer(text: str) -> Reading:

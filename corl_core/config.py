@@ -16,6 +16,7 @@ from corl_core.config_errors import ConfigError, did_you_mean, explain, with_ove
 from corl_core.config_sections import (
     AgentConfig,
     AgentName,
+    CheckpointConfig,
     DataConfig,
     EvalConfig,
     ExchangeConfig,
@@ -23,9 +24,13 @@ from corl_core.config_sections import (
     Strict,
     VoteConfig,
 )
+from corl_core.config_signals import AlarmConfig, SignalConfig
+from corl_core.methods import METHODS, SIGNALS, WEIGHTED, Method
+from corl_core.security_yaml import UnsafeYAML
+from corl_core.security_yaml import load as load_yaml
 
 PRESETS = Path(__file__).parent / "presets"
-METHOD_LABELS = {"corl": "Co-RL", "ttrl": "TTRL", "ground_truth": "Supervised GRPO"}
+
 
 class RunConfig(Strict):
     """One training of one cohort."""
@@ -33,20 +38,27 @@ class RunConfig(Strict):
     name: str = Field(min_length=1, max_length=80, description="What the run is called.")
     preset: str | None = Field(None, description="Preset this configuration started from.")
     notes: str = Field("", max_length=2000, description="Anything worth remembering.")
-    method: Literal["corl", "ttrl", "ground_truth"] = Field(
+    method: Literal[tuple(METHODS)] = Field(
         "corl",
-        description="Where an agent's reward target comes from: its peer's vote (corl), its own vote (ttrl), the truth.",
+        description="What an agent is rewarded for: "
+        + "; ".join(f"{name}: {method.about}" for name, method in METHODS.items())
+        + ".",
     )
     seed: int = Field(0, ge=0, description="What makes two runs of one preset differ: base models, question order, sampling.")
     agents: list[AgentConfig] = Field(min_length=1, max_length=16, description="The cohort.")
-    ring: list[AgentName] | None = Field(
-        None, description="Order of the agents on the ring; each one's vote rewards the next. None: as listed."
+    ring: list[AgentName] | dict[AgentName, AgentName] | None = Field(
+        None,
+        description="Order of the agents on the ring; each one's vote rewards the next. None: as listed. Or 'agent: peer' for "
+        "every agent, for several rings in one cohort.",
     )
     data: DataConfig = Field(default_factory=DataConfig, description="Questions and prompts.")
     grpo: GRPOSettings = Field(default_factory=GRPOSettings, description="Optimisation.")
     vote: VoteConfig = Field(default_factory=VoteConfig, description="Voting.")
+    signal: SignalConfig = Field(default_factory=SignalConfig, description="Supervision signals.")
     eval: EvalConfig = Field(default_factory=EvalConfig, description="Evaluation.")
     exchange: ExchangeConfig = Field(default_factory=ExchangeConfig, description="Vote exchange.")
+    checkpoints: CheckpointConfig = Field(default_factory=CheckpointConfig, description="Checkpoints.")
+    alarms: AlarmConfig = Field(default_factory=AlarmConfig, description="Alarms.")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where agents train; auto takes a GPU if there is one.")
     threads_per_agent: int = Field(1, ge=1, description="CPU threads of each agent.")
 
@@ -55,38 +67,99 @@ class RunConfig(Strict):
         names = [agent.name for agent in self.agents]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"agents: the name '{repeated[0]}' is used twice; every agent needs its own")
-        if self.method == "corl" and len(names) < 2:
+        self._signals_fit()
+        if self.has_ring and len(names) < 2:
             raise ValueError(
                 f"agents: method 'corl' needs at least 2 agents and has {len(names)}; add one, or use method 'ttrl' "
                 "(a ring of one)"
             )
         if self.ring is not None:
-            if self.method != "corl":
+            if not self.has_ring:
                 raise ValueError(f"ring: method '{self.method}' has no ring; remove 'ring' or use method 'corl'")
-            ring.check_order(self.ring, names)
-        if self.vote.num_votes is not None and self.vote.num_votes < self.grpo.num_generations:
-            raise ValueError(
-                f"vote.num_votes={self.vote.num_votes} must be at least grpo.num_generations={self.grpo.num_generations}: "
-                "what is trained on also votes; raise the one or lower the other"
-            )
+            ring.check(self.ring, names)
         rollouts, slices = self.grpo.questions_per_step * self.grpo.num_generations, self.grpo.gradient_accumulation_steps
         if rollouts % slices:
             raise ValueError(
                 f"grpo.gradient_accumulation_steps={slices} must divide questions_per_step × num_generations = {rollouts}"
             )
+        if self.checkpoints.every_steps % self.grpo.num_iterations:
+            raise ValueError(
+                f"checkpoints.every_steps={self.checkpoints.every_steps} must be a multiple of grpo.num_iterations="
+                f"{self.grpo.num_iterations}: a run can only go on where new rollouts begin"
+            )
         return self
 
+    def _signals_fit(self) -> None:
+        """Raises ValueError where the signals and their settings do not go together."""
+        if (self.signal.weights is not None) != (self.method == WEIGHTED):
+            raise ValueError(
+                f"signal.weights={self.signal.weights} with method '{self.method}': method 'weighted' needs weights such as "
+                "{corl: 1, format: 0.1}, and no other method has any"
+            )
+        num_votes, num_generations = self.vote.num_votes, self.grpo.num_generations
+        if num_votes is not None and num_votes < num_generations:
+            raise ValueError(
+                f"vote.num_votes={num_votes} must be at least grpo.num_generations={num_generations}: "
+                "what is trained on also votes; raise the one or lower the other"
+            )
+        if num_votes is not None and not any(signal.votes for signal in self.signals.values()):
+            raise ValueError(
+                f"vote.num_votes={num_votes}: method '{self.method}' needs no votes, and the completions beyond "
+                "num_generations would be sampled for nothing; remove vote.num_votes"
+            )
+        if "co_rewarding_1" in self.signals:
+            if self.grpo.questions_per_step % 2:
+                raise ValueError(
+                    f"grpo.questions_per_step={self.grpo.questions_per_step} must be even with 'co_rewarding_1', which asks "
+                    "every question in two wordings, each a group of its own"
+                )
+            if asked := [agent.name for agent in self.agents if agent.paraphrase]:
+                raise ValueError(
+                    f"agents: '{asked[0]}' has paraphrase: true, but with 'co_rewarding_1' every agent reads both wordings; "
+                    "remove it"
+                )
+        if self.eval.checkpoint == "peer_agreement" and not self.has_ring:
+            raise ValueError(f"eval.checkpoint='peer_agreement': method '{self.method}' has no peers; use 'last'")
+        if self.eval.checkpoint != "last" and not self.eval.num_questions:
+            raise ValueError(
+                f"eval.checkpoint='{self.eval.checkpoint}' chooses by held-out questions, and eval.num_questions is 0; use 'last'"
+            )
+
+    @property
+    def signals(self) -> dict[str, Method]:
+        """The supervision signals whose rewards the agents get, by name."""
+        return {name: SIGNALS[name] for name in (self.signal.weights or [self.method]) if name in SIGNALS}
+
+    @property
+    def has_ring(self) -> bool:
+        return "corl" in self.signals
+
     def peers(self) -> dict[str, str]:
-        """agent → the agent whose vote rewards it; itself for `ttrl`; empty for `ground_truth`."""
+        """agent → the agent whose vote rewards it; itself where its own votes do; empty where no vote does."""
         names = [agent.name for agent in self.agents]
-        if self.method == "corl":
+        if self.has_ring:
             return ring.peers(self.ring or names)
-        return {name: name for name in names} if self.method == "ttrl" else {}
+        return {name: name for name in names} if any(signal.votes for signal in self.signals.values()) else {}
+
+    @property
+    def variant(self) -> str:
+        """The paper's name of a Co-RL cohort (arXiv 2608.17253): whether families, or wordings too, differ; '' without ring."""
+        if not self.has_ring:
+            return ""
+        if len({agent.model for agent in self.agents}) == 1:
+            return "same family"
+        return "different family+" if any(agent.paraphrase for agent in self.agents) else "different family"
 
     @property
     def num_votes(self) -> int:
-        """Completions that each agent samples for each question."""
+        """Completions of a question that vote."""
         return self.vote.num_votes or self.grpo.num_generations
+
+    @property
+    def num_samples(self) -> int:
+        """Completions that each agent samples for each question: those that vote, or just those it trains on."""
+        own = any(signal.votes and signal.labels_from != "teacher" for signal in self.signals.values())
+        return self.num_votes if own else self.grpo.num_generations
 
     def agent(self, name: str) -> AgentConfig:
         return next(agent for agent in self.agents if agent.name == name)
@@ -122,9 +195,11 @@ def _flatten(value: Any, prefix: str = ""):
 
 def parse_yaml(text: str, source: str) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(text)
+        values = load_yaml(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{source} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{source} is not valid YAML: {' '.join(str(error).split())[:400]}") from error
+    except UnsafeYAML as error:
+        raise ConfigError(f"{source} is too large for a configuration: {error}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{source} holds {type(values).__name__}, not 'key: value' lines")
     return values

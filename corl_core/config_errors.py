@@ -7,6 +7,11 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from corl_core.security_yaml import UnsafeYAML
+from corl_core.security_yaml import load as load_yaml
+
+SHOWN = 120  # characters of a value
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; its text is meant for the person who wrote it."""
@@ -30,9 +35,14 @@ def config_problems(error: BaseException) -> dict[str, str]:
         message = item["msg"].removeprefix("Value error, ")
         shown = item.get("input")
         if item["type"] != "value_error" and isinstance(shown, (str, int, float, bool)):
-            message = f"{message} (got {shown!r})"
+            message = f"{message} (got {brief(shown)})"
         problems[field] = message[:1].lower() + message[1:]
     return problems
+
+
+def brief(value: Any) -> str:
+    """A value as an error shows it: not the whole of a long one."""
+    return repr(value) if len(repr(value)) <= SHOWN else f"{repr(value)[:SHOWN]}…, {len(str(value)):,} characters"
 
 
 def explain(error: ValueError, source: str) -> str:
@@ -46,11 +56,11 @@ def with_override(values: dict[str, Any], override: str) -> dict[str, Any]:
     if not separator or not path.strip():
         raise ConfigError(f"--set {override!r}: expected dotted.key=value, e.g. grpo.learning_rate=1e-4")
     try:
-        value = yaml.safe_load(text)
-        if isinstance(value, dict) and set(value.values()) <= {None}:
+        value = load_yaml(text)
+        if isinstance(value, dict) and all(inner is None for inner in value.values()):
             value = text  # '{question}' is a template, not a mapping
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--set {override!r}: the value is not valid YAML; quote it") from error
+    except (yaml.YAMLError, UnsafeYAML) as error:
+        raise ConfigError(f"--set {brief(override)}: the value is not valid YAML; quote it") from error
     values = copy.deepcopy(values)
     target: Any = values
     *parents, last = path.strip().split(".")

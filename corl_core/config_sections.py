@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from corl_core import tiny_names
-from corl_core.config_errors import did_you_mean
+from corl_core.config_errors import brief, did_you_mean
 
+MAX_TEXT = 20_000  # characters of any text in a configuration
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
 
 
@@ -22,7 +23,9 @@ class Strict(BaseModel):
         if isinstance(values, dict):
             for key in values:
                 if key not in cls.model_fields:
-                    raise ValueError(f"unknown key '{key}'{did_you_mean(str(key), list(cls.model_fields))}")
+                    raise ValueError(f"unknown key {brief(key)}{did_you_mean(str(key)[:80], list(cls.model_fields))}")
+                if isinstance(values[key], str) and len(values[key]) > MAX_TEXT:
+                    raise ValueError(f"{key} has {len(values[key]):,} characters, and {MAX_TEXT:,} are allowed; shorten it")
         return values
 
 
@@ -172,6 +175,11 @@ class EvalConfig(Strict):
     every_steps: int = Field(25, ge=1, description="Steps between evaluations; step 0 and the last step always are.")
     num_questions: int = Field(200, ge=0, description="Held-out questions; 0 turns evaluation off.")
     num_samples: int = Field(8, ge=1, description="Completions sampled for each held-out question.")
+    checkpoint: Literal["last", "peer_agreement", "ground_truth"] = Field(
+        "last",
+        description="Which weights are kept: those of the last step; of the evaluation whose votes agree best with the "
+        "peer's; or of the most accurate one, which uses true answers, and the run says so.",
+    )
 
 
 class ExchangeConfig(Strict):
@@ -180,3 +188,10 @@ class ExchangeConfig(Strict):
     timeout_s: float = Field(
         600, gt=0, description="Longest an agent waits for its peer's votes, in seconds, before the run ends with an error."
     )
+
+
+class CheckpointConfig(Strict):
+    """What a run that was stopped, or that died, can go on from."""
+
+    every_steps: int = Field(100, ge=0, description="Steps between checkpoints; 0 writes none but when the run is stopped.")
+    keep: int = Field(2, ge=2, description="Checkpoints kept of each agent; on a ring one agent may be one ahead of another.")

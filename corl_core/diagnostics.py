@@ -20,7 +20,7 @@ class Step:
 
     keys: tuple[tuple[str | None, ...], ...]  # (P, K) canonical answers; None did not parse
     votes: tuple[Vote, ...]  # (P,) the agent's own votes, over V completions each
-    labels: tuple[str | None, ...]  # (P,) pseudo-labels received; None: unlabelled
+    labels: tuple[str | None, ...] | None  # (P,) pseudo-labels received, None where there is none; None: no signal has labels
     rewards: tuple[tuple[float, ...] | None, ...]  # (P,) groups of K; None: unlabelled
     truths: tuple[str | None, ...]  # (P,) canonical true answers; None: unknown
     min_share: float = 0.0  # vote share below which a vote does not count
@@ -57,8 +57,8 @@ def frac_reward_zero_std(step: Step) -> float | None:
 
 
 def labeled_frac(step: Step) -> float | None:
-    """Share of questions for which the agent received a pseudo-label."""
-    return _mean([float(label is not None) for label in step.labels])
+    """Share of questions for which the agent received a pseudo-label. Undefined for signals without pseudo-labels."""
+    return _mean([float(label is not None) for label in step.labels or ()])
 
 
 def vote_share(step: Step) -> float | None:
@@ -108,7 +108,7 @@ def _right(labels: Sequence[str | None], truths: Sequence[str | None]) -> list[f
 
 def pseudo_label_accuracy(step: Step) -> float | None:
     """Share of the pseudo-labels an agent receives that are right, among labelled questions with known truth."""
-    return _mean(_right(step.labels, step.truths))
+    return _mean(_right(step.labels, step.truths)) if step.labels is not None else None
 
 
 def vote_accuracy(step: Step) -> float | None:
@@ -117,6 +117,9 @@ def vote_accuracy(step: Step) -> float | None:
 
 
 def _reward_and_truth(step: Step) -> list[tuple[float, float]]:
+    """Each rollout's reward and the one the truth would give; [] where rewards are not 0 or 1."""
+    if not {value for group in _labelled(step) for value in group} <= {0.0, 1.0}:
+        return []
     return [
         (value, float(key is not None and key == truth))
         for keys, group, truth in zip(step.keys, step.rewards, step.truths, strict=True)
@@ -126,7 +129,7 @@ def _reward_and_truth(step: Step) -> list[tuple[float, float]]:
 
 
 def reward_accuracy(step: Step) -> float | None:
-    """Share of rollouts whose reward equals the one the truth would give. It stays high when a wrong label meets
+    """Share of rollouts whose 0/1 reward equals the one the truth would give. It stays high when a wrong label meets
     scattered answers (a 'lucky hit'), so read it beside the false reward rate."""
     return _mean([float(value == true) for value, true in _reward_and_truth(step)])
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from corl_core import diagnostics
+from corl_core.alarms.record import TITLES
+from corl_core.alarms.watch import about
+from corl_core.methods import SIGNALS
 
 Scope = Literal["agent", "cohort", "pair"]
 UNIT_INTERVAL = (0.0, 1.0)
@@ -30,8 +33,12 @@ def _of(function: Callable, label: str, scope: Scope = "agent", *, name: str = "
 
 
 _TABLE = [
-    _of(diagnostics.reward, "Reward"),
-    Metric("reward_std", "Reward std", "", "agent", " ".join(diagnostics.reward_std.__doc__.split()), bounds=(0.0, 0.5)),
+    Metric("reward", "Reward", "", "agent",
+           "Mean reward over the rollouts of labelled groups: a fraction for 0/1 rewards, nats for Intuitor and RENT."),
+    *(Metric(f"reward/{name}", f"Reward of {signal.label}", "", "agent",
+             f"Mean reward that the signal {signal.label} ({signal.about}) adds to a weighted sum, before its weight.")
+      for name, signal in SIGNALS.items()),
+    Metric("reward_std", "Reward std", "", "agent", " ".join(diagnostics.reward_std.__doc__.split())),
     Metric("reward_std_normalized", "Reward std, relative to the first step", "ratio", "agent",
            "Reward std divided by its value at the first step where that is above zero."),
     _of(diagnostics.frac_reward_zero_std, "Groups without learning signal"),
@@ -49,6 +56,9 @@ _TABLE = [
     _of(diagnostics.false_reward_rate, "False reward rate", truth=True),
     Metric("entropy", "Token entropy", "nats", "agent",
            "Entropy of the next-token distribution at the sampling temperature, averaged over completion tokens."),
+    Metric("self_certainty", "Self-certainty", "nats", "agent",
+           "KL divergence of the next-token distribution from the uniform one, averaged over completion tokens (Intuitor's "
+           "reward)."),
     Metric("completions/mean_length", "Completion length", "tokens", "agent",
            "Mean length of the completions, end token included."),
     Metric("completions/clipped_ratio", "Clipped completions", "fraction", "agent",
@@ -82,12 +92,14 @@ HEADLINES = ("agreement", "pseudo_label_accuracy", "error_overlap/kappa", "rewar
 
 
 def describe(name: str) -> Metric:
-    """The metric behind a logged name: 'eval/accuracy/add', 'eval/agreement' and 'agreement/a.b' included.
+    """The metric behind a logged name: 'eval/accuracy/add', 'eval/agreement', 'agreement/a.b' and 'alarm/parse_drop' included.
 
     Raises KeyError for a name that no metric has.
     """
     if name in METRICS:
         return METRICS[name]
+    if name.startswith("alarm/") and (kind := name.removeprefix("alarm/")) in TITLES:
+        return Metric(name, f"Alarm: {TITLES[kind]}", "", "agent", f"1 where it is raised, 0 where it ends. {about(kind)}")
     base = name.removeprefix("eval/")
     while base:
         if base in METRICS:

@@ -18,11 +18,12 @@ def _own_tracking_store(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def base_models(tmp_path_factory) -> dict[str, Path]:
-    """Family → a base model that has had a short warm-up: a quarter of its answers is right."""
+def base_models(request) -> dict[str, Path]:
+    """Family → a base model that has had a short warm-up: a quarter of its answers is right. Kept between test sessions, by
+    its recipe."""
     from corl_core.training.schools import Recipe, base_model
 
-    cache, recipe = tmp_path_factory.mktemp("base_models"), Recipe(num_steps=400)
+    cache, recipe = request.config.cache.mkdir("base_models"), Recipe(num_steps=400)
     return {
         family: base_model(family, width=64, seed=0, school=None, cache_dir=cache, recipe=recipe) for family in ("llama", "qwen2")
     }

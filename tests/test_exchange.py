@@ -79,10 +79,31 @@ def test_an_aborted_run_ends_the_wait_with_the_reason(store):
         a.swap(4, ["q"], ["1"])
 
 
-def test_a_stop_ends_the_wait(store):
-    a, _ = ends(store, stopping=lambda: True)
+def test_a_stop_ends_the_wait_for_a_peer_that_is_not_ready_or_has_left(store):
+    a, b = ends(store, stopping=lambda: True)
+    with pytest.raises(RunStopped):
+        a.ready()
+    b.leave()
     with pytest.raises(RunStopped):
         a.swap(0, ["q"], ["1"])
+
+
+def test_a_ring_agrees_on_one_step_to_stop_at_wherever_the_wish_began(store):
+    """Three agents, a's peer is c, b's is a, c's is b; only b is asked to stop, in round 5. It names step 5 + 3; c hears of it in
+    round 5, a in round 6: before step 8 everybody knows."""
+    asked = {"b": False}
+    ring = {name: Exchange(name, peer, store.port, 5.0, lambda name=name: asked.get(name, False), notice=3)
+            for name, peer in (("a", "c"), ("b", "a"), ("c", "b"))}  # fmt: skip
+
+    def round_of_all(number: int) -> dict[str, int | None]:
+        together(*(lambda end=end: end.swap(number, ["q"], ["1"]) for end in ring.values()))
+        return {name: end.stop_step for name, end in ring.items()}
+
+    assert round_of_all(4) == {"a": None, "b": None, "c": None}
+    asked["b"] = True
+    assert round_of_all(5) == {"a": None, "b": 8, "c": 8}
+    asked["a"] = True  # a later wish, or one of another agent, moves nothing
+    assert round_of_all(6) == {"a": 8, "b": 8, "c": 8}
 
 
 def test_old_rounds_can_be_read_again(store):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from corl_core.ring import check_order, peers
+from corl_core.ring import check, peers
 
 
 def test_two_agents_reward_each_other():
@@ -28,8 +28,8 @@ def test_a_ring_has_no_fixed_point_and_is_one_cycle(size):
 
 
 def test_the_order_must_name_every_agent_once():
-    check_order(["b", "a"], ["a", "b"])
+    check(["b", "a"], ["a", "b"])
     with pytest.raises(ValueError, match="'c' is not an agent; the agents are a, b"):
-        check_order(["a", "c"], ["a", "b"])
+        check(["a", "c"], ["a", "b"])
     with pytest.raises(ValueError, match="exactly once"):
-        check_order(["a", "a"], ["a", "b"])
+        check(["a", "a"], ["a", "b"])

@@ -7,7 +7,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corl_core.config import DataConfig
 from corl_core.training.models import is_templated, prompt
-from corl_core.training.rollout import Sampler
+from corl_core.training.rollout import Sampler, entropy, self_certainty
 
 PROMPTS = ["47+38=", "9*3=", "52-38="]
 
@@ -18,17 +18,38 @@ def sampler(request, base_models) -> Sampler:
     return Sampler(AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder), 24, 0.7)
 
 
-def test_log_probabilities_and_entropies_equal_a_separate_forward(sampler):
+def test_log_probabilities_entropies_and_certainties_equal_a_separate_forward(sampler):
+    """What is taken while sampling, with shared prefixes and a cache, is what a plain forward over the whole text gives."""
     samples = sampler.sample(PROMPTS, 4, seed=1)
-    for prompt_ids, completion, logprobs, entropies in zip(
-        samples.prompt_ids, samples.completion_ids, samples.logprobs, samples.entropies, strict=True
-    ):
+    for row, (prompt_ids, completion) in enumerate(zip(samples.prompt_ids, samples.completion_ids, strict=True)):
         with torch.no_grad():
             logits = sampler.model(torch.tensor([prompt_ids + completion])).logits[0, len(prompt_ids) - 1 : -1]
-        expected = torch.log_softmax(logits / 0.7, -1)
-        drawn, entropy = expected.gather(1, torch.tensor(completion)[:, None])[:, 0], -(expected.exp() * expected).sum(-1)
-        torch.testing.assert_close(torch.tensor(logprobs), drawn, atol=2e-5, rtol=1e-4)
-        torch.testing.assert_close(torch.tensor(entropies), entropy, atol=2e-5, rtol=1e-4)
+        probabilities = torch.softmax(logits / 0.7, -1)
+        drawn = probabilities.gather(1, torch.tensor(completion)[:, None])[:, 0].log()
+        uniform = torch.full_like(probabilities, 1 / probabilities.shape[-1])
+        divergence = (uniform * (uniform / probabilities).log()).sum(-1)
+        expected = (drawn, torch.distributions.Categorical(probabilities).entropy(), divergence)
+        got = (samples.logprobs[row], samples.entropies[row], samples.self_certainties[row])
+        for values, wanted in zip(got, expected, strict=True):
+            torch.testing.assert_close(torch.tensor(values), wanted, atol=2e-5, rtol=1e-4)
+
+
+def test_entropy_and_certainty_of_four_logits_are_as_worked_out_by_hand():
+    """Logits (0,0,0,0), (2,0,0,0) and (10,0,0,0): of the second, Z = e^2 + 3 = 10.389056, p = (.711235, 3 x .096255), so
+    H = .711235 * .340752 + .288765 * 2.340752 = .918284 and KL(U || p) = (.340752 + 3 * 2.340752) / 4 - log 4 = .454459."""
+    logp = torch.log_softmax(torch.tensor([[0.0, 0, 0, 0], [2.0, 0, 0, 0], [10.0, 0, 0, 0]]), -1)
+    assert entropy(logp).tolist() == pytest.approx([1.386294, 0.918284, 0.001498], abs=1e-6)
+    assert self_certainty(logp).tolist() == pytest.approx([0.0, 0.454459, 6.113842], abs=1e-5)
+
+
+def test_a_rows_measures_do_not_depend_on_the_other_rows(sampler):
+    """The same prompts in another order, with another prompt length beside them, give each row the same entropies."""
+    greedy = Sampler(sampler.model, sampler.tokenizer, 6, 1e-3)
+    alone = {text: greedy.sample([text], 1, seed=0) for text in PROMPTS}
+    together = greedy.sample(PROMPTS[::-1], 1, seed=0)
+    for row, text in enumerate(PROMPTS[::-1]):
+        assert together.texts[row] == alone[text].texts[0]
+        assert together.entropies[row] == pytest.approx(alone[text].entropies[0], abs=1e-3)
 
 
 def test_groups_are_contiguous_and_hold_their_own_prompt(sampler):

@@ -22,7 +22,7 @@ def weights_after(base, small_run, tmp_path, lean: bool, **fields) -> torch.Tens
         lengths.append(len(rewards))
         return [1.0] * 8 + rewards[8:16] + [0.0] * 8 + rewards[24:]
 
-    arguments = grpo_arguments(config, str(tmp_path), seed=3, use_cpu=True)
+    arguments = grpo_arguments(config, tmp_path, seed=3, use_cpu=True)
     arguments.optim = "sgd"  # its steps are proportional to the gradient, so equal weights mean equal gradients
     trainer = CohortTrainer(
         model=AutoModelForCausalLM.from_pretrained(base),

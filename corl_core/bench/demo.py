@@ -6,6 +6,7 @@ accuracy on the one operation that the agent's school teaches wrongly.
 
 import statistics
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +39,13 @@ class Row:
 def measure(presets: list[str], seeds: list[int], runs_dir: Path, overrides: list[str], jobs: int = 1) -> list[Row]:
     """Trains every preset with every seed, `jobs` runs at a time; a cell that has finished before is not trained again."""
     configs = [load_config(preset, [f"seed={seed}", *overrides]) for preset in presets for seed in seeds]
+    return [_row(run, agent.name) for run in train_all(configs, runs_dir, jobs) for agent in run.config.agents]
+
+
+def train_all(configs: Sequence[RunConfig], runs_dir: Path, jobs: int) -> list[Run]:
+    """A finished run of each configuration, `jobs` at a time; one that has finished before is taken as it is."""
     with ThreadPoolExecutor(jobs) as pool:
-        made = list(pool.map(lambda config: _finished(config, runs_dir) or _train(config, runs_dir), configs))
-    return [_row(run, agent.name) for run in made for agent in run.config.agents]
+        return list(pool.map(lambda config: _finished(config, runs_dir) or _train(config, runs_dir), configs))
 
 
 def _finished(config: RunConfig, runs_dir: Path) -> Run | None:
@@ -82,12 +87,13 @@ def table(rows: list[Row]) -> str:
     lines = ["| preset | agent | seeds | " + " | ".join(columns) + " |", "| --- " * (3 + len(columns)) + "|"]
     for preset, agent in dict.fromkeys((row.preset, row.agent) for row in rows):
         chosen = [row for row in rows if (row.preset, row.agent) == (preset, agent)]
-        cells = " | ".join(_spread([getattr(row, column) for row in chosen]) for column in columns.values())
+        cells = " | ".join(spread([getattr(row, column) for row in chosen]) for column in columns.values())
         lines.append(f"| {preset} | {agent} | {len(chosen)} | {cells} |")
     return "\n".join(lines)
 
 
-def _spread(values: list[float | None]) -> str:
+def spread(values: Sequence[float | None]) -> str:
+    """'mean ± standard deviation' of the values that are known; a dash when there are none."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"

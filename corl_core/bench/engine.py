@@ -37,7 +37,7 @@ class Arm:
 
 
 def configuration(steps: int, device: str, overrides: list[str]) -> RunConfig:
-    fixed = [f"grpo.max_steps={steps}", f"device={device}", "eval.num_questions=0"]
+    fixed = [f"grpo.max_steps={steps}", f"device={device}", "eval.num_questions=0", "checkpoints.every_steps=0"]
     return load_config("demo-pair", [*fixed, *overrides])
 
 
@@ -65,7 +65,7 @@ def _plain(config: RunConfig, arm: Arm, folder: Path) -> None:
 
     folder.mkdir(parents=True)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["corl_core.training.agent"])
+    context.set_forkserver_preload(["corl_core.training.process"])
     processes = [
         context.Process(target=plain_trl.main, args=(config.to_yaml(), agent.name, str(folder), False)) for agent in config.agents
     ]

@@ -64,7 +64,7 @@ def main(config_yaml: str, agent_name: str, folder: str, defaults: bool) -> None
     model, tokenizer = models.load(config, config.agent(agent_name), device)
     num = config.grpo.max_steps * config.grpo.questions_per_step
     order = question_order(training_questions(config.data, num, derive("questions", config.seed) % 2**31), num, config.seed)
-    arguments = grpo_arguments(config, folder, derive("trainer", config.seed, agent_name) % 2**31, use_cpu=device == "cpu")
+    arguments = grpo_arguments(config, Path(folder), derive("trainer", config.seed, agent_name) % 2**31, use_cpu=device == "cpu")
     if defaults:
         arguments.bf16 = arguments.gradient_checkpointing = True
     clock = _Clock()

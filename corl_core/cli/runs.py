@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from corl_core.cli.progress import follow
-from corl_core.config import METHOD_LABELS, load_config
+from corl_core.config import load_config
+from corl_core.methods import METHOD_LABELS
 from corl_core.runs import launch as runs
 from corl_core.runs.folder import Run, all_runs, find_run
+from corl_core.runs.queue_dispatch import wake_for
 from corl_core.runs.results import results
+from corl_core.security import masked
 
 
 def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
@@ -24,6 +27,7 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     for name, run, text in (
         ("status", _status, "state of a run"),
         ("stop", _stop, "stop a run after its current step"),
+        ("resume", _resume, "go on with a run that was stopped or failed, in the background"),
         ("results", _results, "first and last evaluation of a run"),
         ("sync", _sync, "log a run's journals into a tracking server (MLFLOW_TRACKING_URI)"),
     ):
@@ -52,7 +56,9 @@ def _launch(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    return _print(arguments, summary(find_run(arguments.runs, arguments.ref)))
+    found = summary(find_run(arguments.runs, arguments.ref))
+    wake_for(arguments.runs, [found["state"]])
+    return _print(arguments, found)
 
 
 def _stop(arguments: argparse.Namespace) -> int:
@@ -63,6 +69,12 @@ def _stop(arguments: argparse.Namespace) -> int:
             print(f"{run.id} does not answer ({status.reason}): ending it", file=sys.stderr)
             runs.kill(run)
         time.sleep(0.2)
+    return _print(arguments, summary(run))
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    run = find_run(arguments.runs, arguments.ref)
+    runs.resume(run)
     return _print(arguments, summary(run))
 
 
@@ -80,7 +92,7 @@ def _sync(arguments: argparse.Namespace) -> int:
     except TrackingError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return _print(arguments, {"id": run.id, "uri": uri, "lines": lines})
+    return _print(arguments, {"id": run.id, "uri": masked(uri), "lines": lines})
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -89,6 +101,7 @@ def _list(arguments: argparse.Namespace) -> int:
         if run.problem:
             print(f"warning: {run.id} is left out: {run.problem}", file=sys.stderr)
     rows = [summary(run) for run in everything if not run.problem]
+    wake_for(arguments.runs, [row["state"] for row in rows])
     if arguments.json:
         return _print(arguments, rows)
     if not rows:
@@ -112,7 +125,7 @@ def summary(run: Run) -> dict[str, Any]:
     return {
         "id": run.id, "name": config.name, "state": status.state, "reason": status.reason, "pid": status.pid,
         "step": status.step, "max_steps": status.max_steps, "method": config.method, "seed": config.seed,
-        "created": status.created, "path": str(run.path),
+        "created": status.created, "path": str(run.path), "alarms": status.alarms,
     }  # fmt: skip
 
 
@@ -125,7 +138,10 @@ def _print(arguments: argparse.Namespace, value: Any) -> int:
 def _lines(value: Any, indent: str = "") -> list[str]:
     lines = []
     for key, inner in value.items():
-        if isinstance(inner, dict):
+        if key == "alarms":
+            lines.append(f"{indent}alarms: {len(inner) or 'none'}")
+            lines += [f"{indent}  step {alarm['step']}: {alarm['text']}" for alarm in inner]
+        elif isinstance(inner, dict):
             lines += [f"{indent}{key}:", *_lines(inner, indent + "  ")]
         else:
             lines.append(f"{indent}{key}: {inner:.4g}" if isinstance(inner, float) and inner < 1e6 else f"{indent}{key}: {inner}")

@@ -48,10 +48,10 @@ def loaded(what: str, loaded: Loaded) -> list[Finding]:
 def gold(config: RunConfig, train: Loaded) -> Finding:
     """Supervised training needs the truth; the other methods only measure with it."""
     said, share = _answers(train), train.num_labelled / len(train.questions)
-    if config.method == "ground_truth" and share < NEEDED_FRAC:
+    if "ground_truth" in config.signals and share < NEEDED_FRAC:
         columns = f"; the columns are {', '.join(train.names)}" if train.names else ""
         text = (
-            f"method 'ground_truth' needs true answers for {NEEDED_FRAC:.0%} of the training questions: {said}; "
+            f"method '{config.method}' needs true answers for {NEEDED_FRAC:.0%} of the training questions: {said}; "
             f"mend these answers, set data.answer_column, or choose a method without labels (corl, ttrl){columns}"
         )
         return Finding("true answers", "refusal", text)
@@ -151,7 +151,8 @@ def overlapping(train: Loaded, held_out: Loaded | None) -> list[Finding]:
 
 def paraphrases(config: RunConfig, train: Loaded, pairs: Sequence[Pair]) -> list[Finding]:
     """Whether the agents that read paraphrases find some, and whether their numbers are those of the question."""
-    readers = [agent.name for agent in config.agents if agent.paraphrase]
+    both = "co_rewarding_1" in config.signals
+    readers = [agent.name for agent in config.agents if agent.paraphrase or both]
     if readers and not pairs:
         text = (
             f"agents {', '.join(readers)} are to read paraphrases and '{train.source}' has none; set data.paraphrase_column, "
@@ -163,6 +164,8 @@ def paraphrases(config: RunConfig, train: Loaded, pairs: Sequence[Pair]) -> list
     flagged = [pair for pair in pairs if pair.flagged]
     who = f", read by {', '.join(readers)}" if readers else ", read by no agent"
     text = f"{len(pairs):,} of {len(train.questions):,} questions have a paraphrase{who}"
+    if both and len(pairs) < len(train.questions):
+        text += "; Co-rewarding-I asks the others twice in the same words"
     if not flagged:
         return [Finding("paraphrases", "ok", text)]
     shown = listed([Trouble(pair.place, pair.change()) for pair in flagged])

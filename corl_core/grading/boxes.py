@@ -21,20 +21,46 @@ _EDGE = re.compile(r"\\.|[{}]", re.DOTALL)
 def last_box(completion: str) -> tuple[str, None] | tuple[None, NoBox]:
     """The inside of the last box and None; or None and why there is none. A box in a box is unwrapped."""
     completion = _MARKS.sub("", completion)
-    starts = list(_BOX.finditer(completion))
-    if not starts:
-        return None, "no_box"
-    inside = starts[-1][1] or _balanced(completion, starts[-1].end())
-    if inside is None:
-        return None, "unclosed"
-    return (inside.strip(), None) if inside.strip() else (None, "empty")
+    inside = _inside(completion)
+    if not isinstance(inside, slice):
+        return None, inside
+    text = completion[inside].strip()
+    return (text, None) if text else (None, "empty")
 
 
-def _balanced(text: str, start: int) -> str | None:
-    """The text from `start` to the brace that closes it; escaped braces are not counted."""
+def num_boxes(completion: str) -> int:
+    """How many boxes are opened, nested ones included."""
+    return len(_BOX.findall(_MARKS.sub("", completion)))
+
+
+def box_span(completion: str) -> tuple[int, int] | None:
+    """Where the inside of the last box stands in the completion as it was written, without blanks around it: start and
+    end. None where there is no answer."""
+    kept = [at for at, letter in enumerate(completion) if not _MARKS.match(letter)]  # what last_box looks at
+    text = "".join(completion[at] for at in kept)
+    inside = _inside(text)
+    if not isinstance(inside, slice) or not (answer := text[inside].strip()):
+        return None
+    start = text.index(answer, inside.start)
+    return kept[start], kept[start + len(answer) - 1] + 1
+
+
+def _inside(text: str) -> slice | NoBox:
+    """The place of the last box's inside; or why there is none."""
+    boxes = list(_BOX.finditer(text))
+    if not boxes:
+        return "no_box"
+    if (last := boxes[-1])[1]:
+        return slice(*last.span(1))
+    end = _closing(text, last.end())
+    return "unclosed" if end is None else slice(last.end(), end)
+
+
+def _closing(text: str, start: int) -> int | None:
+    """The place of the brace that closes what is open at `start`; escaped braces are not counted."""
     depth = 1
     for edge in _EDGE.finditer(text, start):
         depth += {"{": 1, "}": -1}.get(edge[0], 0)
         if depth == 0:
-            return text[start : edge.start()]
+            return edge.start()
     return None

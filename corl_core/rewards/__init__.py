@@ -1,5 +1,5 @@
-"""Supervision signals: where an agent's reward target comes from. One small file each.
+"""Supervision signals: what an agent is rewarded for. One small file each, its rule in the docstring.
 
-A signal names one target answer (a pseudo-label) for each question, or None; `matching` turns a target into rewards. Only
-`ground_truth` is ever handed a true answer.
+`batch` says what a signal sees and gives back. A signal either names one target answer (a pseudo-label) for each question,
+which `matching` turns into rewards, or rewards completions directly. Only `ground_truth` is ever handed a true answer.
 """

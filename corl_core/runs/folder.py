@@ -3,8 +3,12 @@
     run.yaml        the resolved configuration
     status.json     written by the supervisor alone: state, reason, pid with its start time, heartbeat, step
     stop            present once somebody asked the run to stop
+    queue.json      present while the run waits: its place in the queue (see queue.py)
+    gpu.json        of a run that the queue has put on a GPU: which (see queue_slots.py)
+    grid.json       of a cell of an ablation grid: the grid's name and the values of this cell
     supervisor.log, journal.jsonl (cohort metrics), tracking.json (what MLflow has already)
-    agents/NAME/    journal.jsonl, log.txt, rollouts/*.parquet, model/
+    agents/NAME/    journal.jsonl, log.txt, rollouts/*.parquet, votes.parquet (an index of the rollouts, made on reading),
+                    checkpoints/ (see checkpoints.py), model/
 
 A stored state is a claim; `Run.status` checks it against the process: a supervisor that is gone has not finished.
 """
@@ -12,15 +16,18 @@ A stored state is a claim; `Run.status` checks it against the process: a supervi
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from corl_core.alarms.record import Alarm
 from corl_core.config import ConfigError, RunConfig
 
 FINAL = ("finished", "stopped", "failed")
+QUEUED = "queued"  # waits for free slots; nobody watches over it yet
 STALLED_AFTER_S = 60.0  # without a heartbeat; the supervisor beats every second
 STARTED_WITHIN_S = 120.0  # a supervisor that has not written its pid by then never came up
 
@@ -44,17 +51,26 @@ class Status:
     started: float | None = None  # when the first step began
     ended: float | None = None
     heartbeat: float | None = None
+    cause: str = ""  # of a failure, in a word or two: see `runs/causes.py`
+    attempt: int = 1  # how often the run has been started, by a launch or a resume
+    attempt_step: int = 0  # updates that were done when this attempt began
+    alarms: list[dict[str, Any]] = field(default_factory=list)  # the fields of each `Alarm` raised so far, oldest first
 
     @property
     def final(self) -> bool:
         return self.state in FINAL
 
     @property
+    def raised(self) -> list[Alarm]:
+        return [Alarm(**alarm) for alarm in self.alarms]
+
+    @property
     def seconds_left(self) -> float | None:
         """Time left at the pace so far; None when unknown."""
-        if self.final or not self.step or self.started is None or self.heartbeat is None:
+        done = self.step - self.attempt_step
+        if self.final or done <= 0 or self.started is None or self.heartbeat is None:
             return None
-        return (self.heartbeat - self.started) / self.step * (self.max_steps - self.step)
+        return (self.heartbeat - self.started) / done * (self.max_steps - self.step)
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,14 @@ class Run:
         except (ConfigError, OSError) as error:
             return str(error)
         return ""
+
+    @property
+    def gpu(self) -> str | None:
+        """The GPU that the queue has put the run on; None when it may use any."""
+        try:
+            return str(json.loads((self.path / "gpu.json").read_text(encoding="utf-8"))["gpu"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def status(self) -> Status:
         """The state as it is now, whatever the file claims."""
@@ -163,15 +187,15 @@ def is_alive(pid: int, created: float) -> bool:
 
 
 def _reconciled(claim: Status, stop_requested: bool) -> Status:
-    if claim.final:
+    if claim.final or claim.state == QUEUED:
         return claim
     now = time.time()
     if claim.pid is None:
         if now - claim.created < STARTED_WITHIN_S:
             return claim
-        return replace(claim, state="failed", reason="the supervisor never started; see supervisor.log")
+        return replace(claim, state="failed", cause="unknown", reason="the supervisor never started; see supervisor.log")
     if not is_alive(claim.pid, claim.pid_created or 0.0):
-        return replace(claim, state="failed", reason="the supervisor was killed", ended=claim.heartbeat)
+        return replace(claim, state="failed", cause="killed", reason="the supervisor was killed", ended=claim.heartbeat)
     if claim.heartbeat is not None and now - claim.heartbeat > STALLED_AFTER_S:
         return replace(claim, state="stalled", reason=f"no sign of life for {now - claim.heartbeat:.0f} s")
     return replace(claim, state="stopping") if stop_requested else claim

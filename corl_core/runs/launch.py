@@ -12,10 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
+from filelock import FileLock
 
 from corl_core.config import RunConfig
 from corl_core.data.preflight import refuse_before_launch
-from corl_core.runs.folder import Run, Status, is_alive, read_status, write_status
+from corl_core.runs.folder import QUEUED, Run, Status, is_alive, read_status, write_status
 
 PROJECT = Path(__file__).resolve().parents[2]
 MIN_FREE_BYTES = 200 * 2**20
@@ -25,16 +26,16 @@ class LaunchError(RuntimeError):
     """A run that could not be started or removed; the text says what to do."""
 
 
-def create(config: RunConfig, runs_dir: Path) -> Run:
+def create(config: RunConfig, runs_dir: Path, state: str = "starting", phase: str = "") -> Run:
     """A new run folder with its configuration; nothing is started. Raises LaunchError."""
     slug = re.sub(r"[^a-z0-9]+", "-", config.name.lower()).strip("-")[:40] or "run"
-    path = Path(runs_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{slug}-{secrets.token_hex(2)}"
+    path = Path(runs_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{slug}-{secrets.token_hex(4)}"
     try:
         path.mkdir(parents=True)
         if shutil.disk_usage(path).free < MIN_FREE_BYTES:
             raise LaunchError(f"less than {MIN_FREE_BYTES >> 20} MB free in {runs_dir}: free some disk or use --runs DIR")
         (path / "run.yaml").write_text(config.to_yaml(), encoding="utf-8")
-        write_status(path, Status(state="starting", created=time.time(), max_steps=config.grpo.max_steps))
+        write_status(path, Status(state=state, created=time.time(), phase=phase, max_steps=config.grpo.max_steps))
     except OSError as error:
         raise LaunchError(f"cannot write to {runs_dir}: {error.strerror}; use --runs DIR with a folder you may write") from error
     return Run(path)
@@ -44,20 +45,52 @@ def launch(config: RunConfig, runs_dir: Path) -> Run:
     """Starts a run in the background and returns at once. Raises LaunchError, and DataError for data it is refused for."""
     refuse_before_launch(config)
     run = create(config, runs_dir)
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))}
-    with (run.path / "supervisor.log").open("wb") as log:
+    start(run)
+    return run
+
+
+def resume(run: Run) -> None:
+    """Goes on with a run that was stopped or that failed, from its agents' last common checkpoint, in the background. Raises
+    LaunchError when it has finished or still runs."""
+    with FileLock(run.path / ".resume.lock"):  # two clicks at once: the second finds a run that is starting
+        reopen(run)
+        start(run)
+
+
+def reopen(run: Run) -> None:
+    """Takes back that a run has ended, for a supervisor that is about to start. Raises LaunchError as `resume` does."""
+    status = run.status()
+    if status.state == "finished":
+        raise LaunchError(f"{run.id} has finished: there is nothing to resume; start a new run from its configuration")
+    if not status.final:
+        raise LaunchError(f"{run.id} is {status.state}: it can be resumed once it has ended")
+    (run.path / "stop").unlink(missing_ok=True)
+    ready = Status(state="starting", created=status.created, step=status.step, max_steps=status.max_steps)
+    write_status(run.path, replace(ready, attempt=status.attempt + 1))
+
+
+def start(run: Run) -> None:
+    """A supervisor of its own session for the run, which takes its status over. It sees the GPU alone that the run was put on."""
+    path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path} | ({"CUDA_VISIBLE_DEVICES": run.gpu} if run.gpu else {})
+    with (run.path / "supervisor.log").open("ab") as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-m", "corl_core", "supervise", str(run.path)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=environment,
         )  # fmt: skip
     # Within milliseconds, so well before the supervisor, which takes its status over from here.
     process = psutil.Process(supervisor.pid)
-    write_status(run.path, replace(read_status(run.path), pid=process.pid, pid_created=process.create_time()))
-    return run
+    claim = replace(read_status(run.path), state="starting", phase="", pid=process.pid, pid_created=process.create_time())
+    write_status(run.path, claim)
 
 
 def stop(run: Run) -> None:
-    """Asks a run to stop after the current step; returns at once. A run that has ended is left as it is."""
+    """Asks a run to stop after the current step; returns at once. A run that waits leaves the queue, and one that has ended is
+    left as it is."""
+    from corl_core.runs import queue  # which starts runs through this module
+
+    if run.status().state == QUEUED and queue.cancel(run):
+        return
     if not run.status().final:
         (run.path / "stop").touch()
 

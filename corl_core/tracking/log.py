@@ -12,15 +12,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from corl_core.config import METHOD_LABELS, RunConfig
+from corl_core.config import RunConfig
+from corl_core.methods import METHOD_LABELS
 from corl_core.runs.folder import Run, Status, write_atomically
 from corl_core.runs.journal import Tail
+from corl_core.security import masked
 from corl_core.tracking.store import EXPERIMENT, ensure_store, tracking_uri
 
 INTERVAL_S = 2.0
 RETRY_S = 5.0
 BATCH = 1000  # MLflow's limit on metrics in one call
 LINES_AT_ONCE = 30  # journal lines in one call; a line holds about 25 metrics
+TAG_LENGTH = 5000  # the least that MLflow's stores take
 MLFLOW_STATES = {"finished": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}
 
 
@@ -35,7 +38,7 @@ class RunLogger:
         self.run, self.uri = run, uri
         self._path = run.path / "tracking.json"
         everything = json.loads(self._path.read_text()) if self._path.exists() else {}
-        self._state: dict[str, Any] = everything.get(uri, {"runs": {}, "offsets": {}})
+        self._state: dict[str, Any] = everything.get(masked(uri, {}), {"runs": {}, "offsets": {}})
         self._client: Any = None
 
     def flush(self) -> None:
@@ -48,6 +51,13 @@ class RunLogger:
                 self._state["offsets"][agent] = tail.offset
                 self._save()
 
+    def reopen(self) -> None:
+        """Marks the MLflow runs as running again: the run is resumed."""
+        self._connect()
+        for run_id in self._state["runs"].values():
+            self._client.update_run(run_id, status="RUNNING")
+            self._client.set_tag(run_id, "corl.attempt", str(self.run.status().attempt))
+
     def end(self, status: Status) -> None:
         """Closes the MLflow runs with the state that the run ended in."""
         self._connect()
@@ -55,6 +65,8 @@ class RunLogger:
             self._client.set_tag(run_id, "corl.state", status.state)
             if status.reason:
                 self._client.set_tag(run_id, "corl.reason", status.reason[:500])
+            if status.cause:
+                self._client.set_tag(run_id, "corl.cause", status.cause)
             self._client.set_terminated(run_id, MLFLOW_STATES[status.state], int((status.ended or time.time()) * 1000))
 
     def _connect(self) -> None:
@@ -109,10 +121,26 @@ class RunLogger:
         ]
         for start in range(0, len(metrics), BATCH):
             self._client.log_batch(run_id, metrics=metrics[start : start + BATCH])
+        for line in lines:
+            if line["event"] in ("alarm", "alarm_end"):
+                self._log_alarm(line)
+            if line["event"] == "checkpoint":
+                for key in ("rule", "step", "value", "uses_truth"):
+                    self._client.set_tag(run_id, f"corl.checkpoint.{key}", str(line[key]))
+
+    def _log_alarm(self, line: dict[str, Any]) -> None:
+        """On the agent's run: `alarm/<kind>` is 1 at the step that raised it and 0 where it ended; the evidence is a tag."""
+        from mlflow.entities import Metric
+
+        run_id, kind, raised = self._state["runs"][line["agent"]], line["kind"], line["event"] == "alarm"
+        self._client.log_batch(run_id, [Metric(f"alarm/{kind}", float(raised), int(line["time"] * 1000), line["step"])])
+        if raised:
+            told = {"step": line["step"], "evidence": line["evidence"]}
+            self._client.set_tag(run_id, f"corl.alarm.{kind}", json.dumps(told)[:TAG_LENGTH])
 
     def _save(self) -> None:
         everything = json.loads(self._path.read_text()) if self._path.exists() else {}
-        write_atomically(self._path, json.dumps(everything | {self.uri: self._state}))
+        write_atomically(self._path, json.dumps(everything | {masked(self.uri, {}): self._state}))
 
 
 class Tracker(threading.Thread):
@@ -126,9 +154,13 @@ class Tracker(threading.Thread):
 
     def run(self) -> None:
         logger, told = RunLogger(self._run, self._uri), False
+        reopen = self._run.status().attempt > 1
         while True:
             ended = self._ended
             try:
+                if reopen:
+                    logger.reopen()
+                    reopen = False
                 logger.flush()
                 if ended is not None:
                     logger.end(ended)
@@ -137,7 +169,7 @@ class Tracker(threading.Thread):
                 delay, told = INTERVAL_S, False
             except Exception as error:  # MLflow raises many kinds; each means: try again later
                 if not told:
-                    print(f"tracking: {self._uri} does not answer, will retry: {str(error)[:300]}", flush=True)
+                    print(masked(f"tracking: {self._uri} does not answer, will retry: {str(error)[:300]}"), flush=True)
                 delay, told = RETRY_S, True
             self._wake.wait(delay if ended is None else min(delay, 1.0))
             self._wake.clear()
@@ -148,7 +180,8 @@ class Tracker(threading.Thread):
         self._wake.set()
         if self.done.wait(timeout_s):
             return True
-        print(f"tracking: {self._uri} did not answer; run 'python -m corl_core sync {self._run.id}' when it is back", flush=True)
+        later = f"run 'python -m corl_core sync {self._run.id}' when it is back"
+        print(f"tracking: {masked(self._uri)} did not answer; {later}", flush=True)
         return False
 
 
@@ -163,8 +196,9 @@ def sync(run: Run, uri: str) -> int:
         if (status := run.status()).final:
             logger.end(status)
     except Exception as error:  # MLflow's many kinds, its drivers' and the network's
-        why = " ".join(str(error).split())[:300]
-        raise TrackingError(f"cannot log into {uri}: {why}; check MLFLOW_TRACKING_URI and try again, nothing is lost") from error
+        why = masked(" ".join(str(error).split()))[:300]
+        remedy = "check MLFLOW_TRACKING_URI and try again, nothing is lost"
+        raise TrackingError(f"cannot log into {masked(uri)}: {why}; {remedy}") from error
     return sum(len(Tail(path).read()) for path in run.journal_paths().values())
 
 
@@ -172,7 +206,7 @@ def _tags(run: Run, agent: str, parent: str | None) -> dict[str, str]:
     config = run.config
     tags = {
         "corl.run_id": run.id, "corl.role": "agent" if agent else "cohort", "corl.method": config.method,
-        "corl.preset": config.preset or "", "corl.seed": str(config.seed),
+        "corl.preset": config.preset or "", "corl.variant": config.variant, "corl.seed": str(config.seed),
         "corl.families": config.agent(agent).model if agent else config.families(),
     }  # fmt: skip
     tags |= {"corl.agent": agent, "mlflow.parentRunId": parent or ""} if agent else _git_tags()

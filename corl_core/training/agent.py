@@ -1,16 +1,15 @@
 """One agent, from its base model to its trained weights: the training loop read from top to bottom.
 
-The supervisor starts `main` in a process of its own for every agent. Agents share nothing but the votes that go through
-`exchange`; each writes its own journal, log and rollouts.
+The supervisor starts `process.main` for every agent. Agents share nothing but the votes that go through `exchange`; each writes
+its own journal, log and rollouts.
 """
 
-import os
-import signal
-import sys
-import threading
-import time
+import json
+import math
+import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import gcd
 from pathlib import Path
 
 import torch
@@ -19,31 +18,46 @@ from transformers import PreTrainedModel, PrinterCallback, TrainerCallback
 
 from corl_core.data.preflight import Report, preflight
 from corl_core.data.questions import Question
-from corl_core.data.sources import question_order
-from corl_core.runs.folder import Run, is_alive
+from corl_core.diagnostics import agreement
+from corl_core.rewards.batch import Signal
+from corl_core.runs import checkpoints
+from corl_core.runs.folder import Run, write_atomically
 from corl_core.seeds import derive
 from corl_core.training import lengths, models, supervision
-from corl_core.training.evaluate import evaluate
-from corl_core.training.exchange import CohortError, Exchange, RunStopped
+from corl_core.training.clock import Clock
+from corl_core.training.evaluate import Evaluation, evaluate
+from corl_core.training.exchange import Exchange, RunStopped
+from corl_core.training.layout import Asked, lay_out
+from corl_core.training.ranks import Ranks
 from corl_core.training.recorder import Recorder
 from corl_core.training.rollout import Sampler
+from corl_core.training.selection import Selection
 from corl_core.training.step import StepScorer
+from corl_core.training.teacher import Teacher
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
 
-EXIT_ERROR = 1
-NICENESS = 5  # agents take every core they can get; the supervisor and the dashboard must still answer at once
+
+class NonFiniteError(ValueError):
+    """The loss or the gradient is no number any more; the weights are lost, their last checkpoint is not."""
 
 
 class Agent:
     """Everything one agent needs, made once; `run` trains it."""
 
-    def __init__(self, run: Run, name: str, port: int):
+    def __init__(self, run: Run, name: str, port: int, resume_step: int | None = None):
+        """`resume_step`: for a run that is resumed, updates done in the checkpoint to go on from; 0 starts over."""
         self.run_folder, self.name, self.config = run, name, run.config
         self.settings = self.config.agent(name)
         self.folder = run.agent_path(name)
         self.recorder = Recorder(self.folder, name)
-        self.stop_requested = False
+        self.clock = Clock()
+        self.selection = Selection(self.config.eval.checkpoint, self.folder, self.recorder.journal, self.save)
+        self.stop_requested = self.save_requested = False
         self.model: PreTrainedModel | None = None
+        self.exchange: Exchange | None = None
+        self.teacher: Teacher | None = None
+        self.step = self.resume_step = resume_step or 0  # updates done
+        self._is_resumed = resume_step is not None
         self._port = port
 
     def run(self) -> None:
@@ -52,11 +66,28 @@ class Agent:
             self._learn()
         except RunStopped:
             self.stop_requested = True
+        if self.exchange is not None:
+            self.exchange.leave()
         self.recorder.flush()
         if self.model is not None:
-            self.model.save_pretrained(self.folder / "model")
-            self.tokenizer.save_pretrained(self.folder / "model")
+            self.selection.finish(self.step)
+        if not self.stop_requested:
+            shutil.rmtree(checkpoints.folder(self.folder), ignore_errors=True)  # nothing is left to go on with
         self.recorder.journal.write("end", stopped=self.stop_requested)
+
+    def stops_at(self, step: int) -> bool:
+        """Whether to end after `step` updates: agents that exchange votes all end at the same one, and only where new rollouts
+        would begin, so that the run can go on from there."""
+        if step % self.config.grpo.num_iterations:
+            return False
+        if self.exchange is not None and self.stop_requested:
+            return self.exchange.stop_step is not None and step >= self.exchange.stop_step
+        return self.stop_requested
+
+    def save(self, folder: Path) -> None:
+        """The weights as they are now, in a folder that `from_pretrained` reads."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
 
     def _learn(self) -> None:
         config = self.config
@@ -68,36 +99,50 @@ class Agent:
         grpo = config.grpo
         self.sampler = Sampler(self.model, self.tokenizer, grpo.max_completion_length, grpo.temperature, templated)
         report = self._preflight()
-        order = question_order(report.train.questions, config.grpo.max_steps * config.grpo.questions_per_step, config.seed)
+        if self._is_resumed:
+            self.recorder.resume(self.resume_step)
+        layout = lay_out(config, self.settings, report.train.questions)
         self.held_out = list(report.held_out.questions) if report.held_out else []
-        self.held_out_prompts = [models.prompt(question.question, config.data, self.tokenizer) for question in self.held_out]
-        scorer = StepScorer(self.recorder, order, self._supervision(order), config, self.settings.paraphrase)
-        self._evaluate(0)
+        self.held_out_prompts = [self._prompt(question.question) for question in self.held_out]
+        scorer = StepScorer(self.recorder, layout, self._signals(layout, templated), config, self.clock, Ranks.now())
+        if not self.resume_step:
+            self._evaluate(0)
         if not self.stop_requested:
-            self._train(order, scorer, device)
+            self._train(layout, scorer, device)
 
-    def _train(self, order: list[Question], scorer: StepScorer, device: str) -> None:
+    def _train(self, layout: list[Asked], scorer: StepScorer, device: str) -> None:
         seed = derive("trainer", self.config.seed, self.name) % 2**31
+        rows = {
+            "prompt": [self._prompt(asked.text) for asked in layout],
+            "question_id": [asked.question.id for asked in layout],
+            "paraphrased": [asked.paraphrased for asked in layout],
+        }
         trainer = CohortTrainer(
             model=self.model,
             processing_class=self.tokenizer,
             reward_funcs=scorer.score,
             rollout_func=lambda prompts, trainer: self._rollouts(prompts, trainer.state.global_step, scorer),
-            args=grpo_arguments(self.config, str(self.folder), seed, use_cpu=device == "cpu"),
-            train_dataset=Dataset.from_dict({"prompt": [self._prompt(q) for q in order], "question_id": [q.id for q in order]}),
+            args=grpo_arguments(self.config, self.folder, seed, use_cpu=device == "cpu"),
+            train_dataset=Dataset.from_dict(rows),
             callbacks=[_Steps(self, scorer)],
         )
         trainer.remove_callback(PrinterCallback)
-        trainer.train()
+        trainer.train(resume_from_checkpoint=str(self._checkpoint) if self.resume_step else None)
+
+    @property
+    def _checkpoint(self) -> Path:
+        return checkpoints.path(self.folder, self.resume_step)
 
     def _rollouts(self, prompts: list[str], step: int, scorer: StepScorer) -> dict[str, list]:
-        """TRL hands each prompt K times over, groups contiguous; all completions of a question vote, the first K train."""
-        num_generations, num_votes = self.config.grpo.num_generations, self.config.num_votes
-        seed = derive("rollouts", self.config.seed, self.name, step)
-        with scorer.timed("generate_time_s"):
-            samples = self.sampler.sample(prompts[::num_generations], num_votes, seed)
+        """TRL hands each prompt K times over, groups contiguous; all completions of a question vote, the first K train. With
+        several ranks a slice may begin or end inside a group, and each rank samples its part of it."""
+        num_generations, num_samples = self.config.grpo.num_generations, self.config.num_samples
+        ranks, part = Ranks.now(), gcd(len(prompts), num_generations)
+        seed = derive("rollouts", self.config.seed, self.name, step, *([ranks.rank] if ranks.rank else []))
+        with self.clock.timed("generate_time_s"):
+            samples = self.sampler.sample(prompts[::part], part * num_samples // num_generations, seed, part)
         scorer.sampled(samples)
-        return samples.for_training(num_votes, num_generations)
+        return samples.for_training()
 
     def _preflight(self) -> Report:
         """The run's questions, looked at; what is doubtful goes to the log. Raises DataError for what is refused."""
@@ -108,25 +153,41 @@ class Agent:
         return report
 
     def _lengths(self) -> Callable[[Sequence[Question]], Sequence[lengths.Lengths]]:
-        return partial(lengths.measure, self.name, self.model.config, self.tokenizer, self.config.data, self._prompt)
+        return partial(lengths.measure, self.name, self.model.config, self.tokenizer, self.config.data, self._read_prompt)
 
-    def _supervision(self, order: list[Question]) -> supervision.Supervision:
-        config = self.config
-        if config.method == "ground_truth":
-            return supervision.from_truth({question.id: question.answer for question in order})
-        if config.method == "ttrl":
-            return supervision.from_self(config.vote)
-        exchange = Exchange(
-            self.name, config.peers()[self.name], self._port, config.exchange.timeout_s, lambda: self.stop_requested
+    def _signals(self, layout: Sequence[Asked], templated: bool) -> dict[str, Signal]:
+        return supervision.build(
+            self.config,
+            self.name,
+            self.clock,
+            exchange=self._join_ring,
+            teacher=lambda: self._hire_teacher(templated),
+            truths=lambda: {asked.question.id: asked.question.answer for asked in layout},
         )
-        self._say("waiting for the peer")
-        exchange.ready()
-        return supervision.from_peer(exchange, config.vote)
 
-    def _prompt(self, question: Question) -> str:
-        return models.prompt(question.asked(self.settings.paraphrase), self.config.data, self.tokenizer)
+    def _hire_teacher(self, templated: bool) -> Teacher:
+        self.teacher = Teacher(self.model, self.tokenizer, self.config, self.name, templated)
+        if self.resume_step:
+            self.teacher.load(self._checkpoint)
+        return self.teacher
+
+    def _join_ring(self) -> Exchange:
+        """My end of the ring, once the peer is there."""
+        peer, timeout_s = self.config.peers()[self.name], self.config.exchange.timeout_s
+        notice = len(self.config.agents) * self.config.grpo.num_iterations  # steps until every agent knows of a stop
+        self.exchange = Exchange(self.name, peer, self._port, timeout_s, lambda: self.stop_requested, notice)
+        self._say("waiting for the peer")
+        self.exchange.ready()
+        return self.exchange
+
+    def _read_prompt(self, question: Question) -> str:
+        return self._prompt(question.asked(self.settings.paraphrase))
+
+    def _prompt(self, text: str) -> str:
+        return models.prompt(text, self.config.data, self.tokenizer)
 
     def _evaluate(self, step: int) -> None:
+        self.step = step
         if not self.held_out:
             return
         seed = derive("eval", self.config.seed, self.name) % 2**31
@@ -136,6 +197,18 @@ class Agent:
         print(_one_line(step, result.metrics()), flush=True)
         votes = [cast.key for cast in result.votes]
         self.recorder.journal.write("eval", step=step, metrics=result.metrics(), votes=votes, truths=result.truths)
+        self.selection.consider(step, self._merit(step, result))
+
+    def _merit(self, step: int, result: Evaluation) -> float | None:
+        """What the run's checkpoint rule goes by; peers swap their held-out votes for it."""
+        rule = self.config.eval.checkpoint
+        if rule == "ground_truth":
+            return result.metrics().get("eval/accuracy")
+        if rule != "peer_agreement" or self.exchange is None:
+            return None
+        ids = [question.id for question in self.held_out]
+        keys = [cast.key for cast in result.votes]
+        return agreement(keys, self.exchange.swap(f"eval-{step}", ids, keys))
 
     def _warm_up_progress(self, done: int, total: int) -> None:
         if self.stop_requested:
@@ -154,7 +227,7 @@ class _Steps(TrainerCallback):
         self.agent, self.scorer = agent, scorer
 
     def on_step_begin(self, args, state, control, **kwargs):
-        self.scorer.begin()
+        self.agent.clock.begin()
 
     def on_log(self, args, state, control, logs=None, **kwargs):
         if "loss" not in (logs or {}):
@@ -163,11 +236,26 @@ class _Steps(TrainerCallback):
         metrics = self.scorer.finish(step - 1, logs, tokens=int(state.num_input_tokens_seen))
         if metrics:
             print(_one_line(step - 1, metrics), flush=True)
-        config = self.agent.config
-        if self.agent.stop_requested:
-            control.should_training_stop = True
+        for name in ("loss", "grad_norm"):
+            if not math.isfinite(float(logs.get(name, 0.0))):
+                raise NonFiniteError(f"{name} is {logs[name]} at step {step - 1}; lower grpo.learning_rate or grpo.max_grad_norm")
+        config, self.agent.step = self.agent.config, step
+        if self.agent.save_requested:
+            self.agent.save_requested = False
+            self.agent.save(self.agent.folder / "weights" / f"step-{step:06d}")
+        if self.agent.stops_at(step):
+            control.should_training_stop = control.should_save = True
         if step % config.eval.every_steps == 0 or step == config.grpo.max_steps or control.should_training_stop:
             self.agent._evaluate(step)
+
+
+    def on_save(self, args, state, control, **kwargs):
+        """TRL has written its checkpoint; the rest of the agent's state, and last the mark that it is whole."""
+        folder = checkpoints.path(self.agent.folder, state.global_step)
+        self.agent.recorder.flush()
+        if self.agent.teacher:
+            self.agent.teacher.save(folder)
+        write_atomically(folder / checkpoints.COMPLETE, json.dumps({"step": state.global_step}))
 
 
 def _one_line(step: int, metrics: dict[str, float]) -> str:
@@ -175,45 +263,3 @@ def _one_line(step: int, metrics: dict[str, float]) -> str:
     evaluation, training = ("eval/accuracy", "eval/majority_accuracy"), ("reward", "reward_std", "vote_share")
     shown = (*evaluation, *training, "pseudo_label_accuracy", "step_time_s")
     return f"step {step}: " + ", ".join(f"{name} {metrics[name]:.3f}" for name in shown if name in metrics)
-
-
-def main(run_path: str, name: str, port: int, supervisor_pid: int, supervisor_created: float) -> None:
-    """An agent's process: its own session, its own log, an exit code of 0 only when it did what it was asked."""
-    os.setsid()
-    os.nice(NICENESS)
-    run = Run(Path(run_path))
-    folder = run.agent_path(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    _log_to(folder / "log.txt")
-    _die_with(supervisor_pid, supervisor_created)
-    agent = Agent(run, name, port)
-    signal.signal(signal.SIGTERM, lambda *_: setattr(agent, "stop_requested", True))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the supervisor, which asks the agents to stop
-    try:
-        agent.run()
-    except Exception as error:  # the process boundary: the reason goes to the journal, the traceback to the log
-        expected = isinstance(error, (CohortError, ValueError))
-        agent.recorder.journal.write("error", kind=type(error).__name__, message=str(error) or type(error).__name__)
-        agent.recorder.flush()
-        if expected:
-            print(f"error: {error}", file=sys.stderr, flush=True)
-            os._exit(EXIT_ERROR)
-        raise
-
-
-def _log_to(path: Path) -> None:
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-
-
-def _die_with(pid: int, created: float) -> None:
-    """Ends this process soon after the supervisor's: an agent without a supervisor would train for nobody."""
-
-    def watch() -> None:
-        while is_alive(pid, created):
-            time.sleep(1)
-        print("the supervisor is gone; this agent ends", file=sys.stderr, flush=True)
-        os._exit(EXIT_ERROR)
-
-    threading.Thread(target=watch, daemon=True, name="supervisor-watch").start()

@@ -2,7 +2,8 @@
 
 The supervisor hosts a `TCPStore` from torch.distributed. In each round an agent publishes its votes under its own name,
 then waits for its peer's. A message carries a digest of the question ids: a peer that drew other questions is an error,
-not a wrong label. Messages stay in the store, so an agent that is restarted can read old rounds again.
+not a wrong label. It also carries the step at which the cohort is to stop, if anybody was asked to: agents that stop
+after the same step can all go on from it.
 """
 
 import hashlib
@@ -38,36 +39,55 @@ def digest(question_ids: Sequence[str]) -> str:
 class Exchange:
     """One agent's end of the ring."""
 
-    def __init__(self, agent: str, peer: str, port: int, timeout_s: float, stopping: Callable[[], bool] = lambda: False):
-        self.agent, self.peer, self.timeout_s, self._stopping = agent, peer, timeout_s, stopping
+    def __init__(
+        self, agent: str, peer: str, port: int, timeout_s: float, stopping: Callable[[], bool] = lambda: False, notice: int = 1
+    ):  # fmt: skip
+        """`stopping`: whether this agent was asked to stop. `notice`: steps that it takes until every agent has heard of it."""
+        self.agent, self.peer, self.timeout_s, self._stopping, self._notice = agent, peer, timeout_s, stopping, notice
+        self.stop_step: int | None = None  # updates after which the whole cohort stops, once that is agreed
         self._store = TCPStore("127.0.0.1", port, None, is_master=False, timeout=timedelta(seconds=CONNECT_S))
 
     def ready(self) -> None:
-        """Waits until the peer is ready for the first round; making its base model may take it minutes."""
+        """Waits until the peer is ready for the first round; making its base model may take it minutes. Raises RunStopped
+        when the run is to stop meanwhile."""
         self._store.set(f"ready/{self.agent}", "1")
-        self._wait(f"ready/{self.peer}", "start", None)
+        self._wait(f"ready/{self.peer}", "start", None, self._stopping)
 
-    def swap(self, round_id: int, question_ids: Sequence[str], votes: Sequence[str | None]) -> list[str | None]:
-        """Publishes my votes (an answer's text, or None for no vote) and returns my peer's on the same questions.
+    def swap(self, round_id: int | str, question_ids: Sequence[str], votes: Sequence[str | None]) -> list[str | None]:
+        """Publishes my votes (an answer's text, or None for no vote) and returns my peer's on the same questions. Rounds are
+        steps, and 'eval-STEP' where a checkpoint rule compares held-out votes.
 
         Raises CohortError when the peer drew other questions, is too late, or the run was aborted.
         """
         mine = digest(question_ids)
-        self._store.set(f"votes/{round_id}/{self.agent}", json.dumps({"digest": mine, "votes": list(votes)}))
+        if isinstance(round_id, int) and self._stopping():
+            self._agree_to_stop(round_id + self._notice)
+        message = {"digest": mine, "votes": list(votes), "stop_step": self.stop_step}
+        self._store.set(f"votes/{round_id}/{self.agent}", json.dumps(message))
         message = json.loads(self._wait(f"votes/{round_id}/{self.peer}", f"round {round_id}", self.timeout_s))
         if message["digest"] != mine:
             raise CohortError(
                 f"round {round_id}: agent '{self.agent}' and its peer '{self.peer}' drew different questions "
                 f"(digest {mine} against {message['digest']}); check that both read the same data and seed"
             )
+        if message["stop_step"] is not None:
+            self._agree_to_stop(message["stop_step"])
         return message["votes"]
 
-    def _wait(self, key: str, moment: str, timeout_s: float | None) -> str:
+    def leave(self) -> None:
+        """Tells whoever waits for me that no more votes will come."""
+        self._store.set(f"left/{self.agent}", "1")
+
+    def _agree_to_stop(self, step: int) -> None:
+        """The earliest step that anybody named; messages carry it round the ring before it is reached."""
+        self.stop_step = step if self.stop_step is None else min(self.stop_step, step)
+
+    def _wait(self, key: str, moment: str, timeout_s: float | None, stopping: Callable[[], bool] = lambda: False) -> str:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._arrived(key, moment, deadline):
             if self._store.check([ABORT]):
                 raise CohortError(f"{moment}: {self._store.get(ABORT).decode()}")
-            if self._stopping():
+            if stopping() or (self._stopping() and self._store.check([f"left/{self.peer}"])):
                 raise RunStopped
             if deadline is not None and time.monotonic() > deadline:
                 raise CohortError(

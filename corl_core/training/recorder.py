@@ -7,14 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corl_core.diagnostics import Step, agent_metrics
-from corl_core.runs.journal import Journal
+from corl_core.runs.journal import Journal, read
 
 SHARD_STEPS = 25
 ROLLOUT_SCHEMA = pa.schema(
     [
-        ("step", pa.int32()), ("question_id", pa.string()), ("question", pa.string()), ("agent", pa.string()),
-        ("completion", pa.string()), ("answer", pa.string()), ("key", pa.string()), ("outcome", pa.string()),
-        ("pseudo_label", pa.string()), ("reward", pa.float32()), ("truth", pa.string()), ("trained", pa.bool_()),
+        ("step", pa.int32()), ("agent", pa.string()), ("group", pa.int32()), ("question_id", pa.string()),
+        ("question", pa.string()), ("completion", pa.string()), ("answer", pa.string()), ("key", pa.string()),
+        ("outcome", pa.string()), ("pseudo_label", pa.string()), ("reward", pa.float32()), ("truth", pa.string()),
+        ("trained", pa.bool_()),
     ]
 )  # fmt: skip
 
@@ -39,6 +40,20 @@ class Recorder:
         self.journal.write("step", step=step, metrics=metrics, questions=question_ids, votes=votes, truths=list(record.truths))
         return metrics
 
+    def resume(self, step: int) -> None:
+        """Goes on from `step` updates: what an earlier attempt recorded from there on no longer counts."""
+        self.journal.write("attempt", step=step)
+        for path in sorted(self._folder.glob("[0-9]*.parquet")):
+            first, last = (int(number) for number in path.stem.split("-"))
+            if last < step:
+                continue
+            if first < step:
+                kept = pq.read_table(path, filters=[("step", "<", step)])
+                self._write(kept.cast(ROLLOUT_SCHEMA), first, step - 1)
+            path.unlink()
+        steps = (line["metrics"] for line in read(self.journal.path) if line["event"] == "step")
+        self._std_at_start = next((std for metrics in steps if (std := metrics.get("reward_std"))), None)
+
     def rollouts(self, step: int, rows: list[dict[str, Any]]) -> None:
         """Keeps a step's rollouts; a shard is written every SHARD_STEPS steps."""
         self._first_step = step if self._first_step is None else self._first_step
@@ -50,8 +65,11 @@ class Recorder:
         """Writes what is kept as one shard; readers see it whole or not at all."""
         if not self._rows:
             return
-        name = f"{self._first_step:06d}-{self._rows[-1]['step']:06d}.parquet"
-        unfinished = self._folder / f".{name}"
-        pq.write_table(pa.Table.from_pylist(self._rows, ROLLOUT_SCHEMA), unfinished)
-        unfinished.rename(self._folder / name)
+        self._write(pa.Table.from_pylist(self._rows, ROLLOUT_SCHEMA), self._first_step, self._rows[-1]["step"])
         self._rows, self._first_step = [], None
+
+    def _write(self, table: pa.Table, first: int, last: int) -> None:
+        name = f"{first:06d}-{last:06d}.parquet"
+        unfinished = self._folder / f".{name}"
+        pq.write_table(table, unfinished, row_group_size=max(1, table.num_rows // (last - first + 1)))  # a group about a step
+        unfinished.rename(self._folder / name)

@@ -3,13 +3,26 @@
 Rollouts of a group that agree so far share one row of the batch: they have one prefix, so one forward pass serves them
 all, and each then draws its own next token. Rows split where draws differ and vanish where every rollout has ended. The
 completions are independent draws from the model, exactly as if each had a row of its own; a confident model only needs
-far fewer rows. The log-probability and the entropy of each token are taken while the logits are at hand.
+far fewer rows. The log-probability, entropy and self-certainty of each token are taken while the logits are at hand, one
+token's at a time: no tensor of tokens times vocabulary ever exists.
 """
 
+import math
 from dataclasses import dataclass
+from itertools import compress
 
 import torch
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+
+
+def entropy(logp: torch.Tensor) -> torch.Tensor:
+    """Of distributions given by their log-probabilities (…, V), in nats: (…,)."""
+    return -(logp.exp() * logp).sum(-1)
+
+
+def self_certainty(logp: torch.Tensor) -> torch.Tensor:
+    """KL(uniform || p) of distributions given by their log-probabilities (…, V), in nats (arXiv 2505.19590): (…,)."""
+    return -math.log(logp.shape[-1]) - logp.mean(-1)
 
 
 @dataclass(frozen=True)
@@ -20,14 +33,15 @@ class Samples:
     completion_ids: list[list[int]]
     logprobs: list[list[float]]  # of each drawn token, at the sampling temperature
     entropies: list[list[float]]  # nats, of the distribution each token was drawn from
+    self_certainties: list[list[float]]  # nats, KL(uniform || that distribution), over the whole vocabulary
     texts: list[str]
     finished: list[bool]  # the end token was drawn; otherwise the completion was cut off
+    trained: list[bool]  # the update uses it; otherwise it only votes
 
-    def for_training(self, num_votes: int, num_generations: int) -> dict[str, list]:
-        """The first `num_generations` of each group of `num_votes`, as TRL's `rollout_func` returns them."""
-        chosen = [i for i in range(len(self.texts)) if i % num_votes < num_generations]
+    def for_training(self) -> dict[str, list]:
+        """The completions that are trained on, as TRL's `rollout_func` returns them."""
         columns = {"prompt_ids": self.prompt_ids, "completion_ids": self.completion_ids, "logprobs": self.logprobs}
-        return {name: [column[i] for i in chosen] for name, column in columns.items()}
+        return {name: list(compress(column, self.trained)) for name, column in columns.items()}
 
 
 class Sampler:
@@ -45,16 +59,18 @@ class Sampler:
         self._eos = torch.tensor(eos if isinstance(eos, list) else [eos], device=model.device)
 
     @torch.inference_mode()
-    def sample(self, prompts: list[str], num_generations: int, seed: int) -> Samples:
-        """`num_generations` completions of each prompt (text that already holds every template)."""
+    def sample(self, prompts: list[str], num_generations: int, seed: int, num_trained: int | None = None) -> Samples:
+        """`num_generations` completions of each prompt (text that already holds every template), of which the first
+        `num_trained` (None: all) are to be trained on."""
         training = self.model.training
         self.model.eval()
         try:
-            return self._sample(prompts, num_generations, torch.Generator(self.model.device).manual_seed(seed))
+            generator = torch.Generator(self.model.device).manual_seed(seed)
+            return self._sample(prompts, num_generations, generator, num_generations if num_trained is None else num_trained)
         finally:
             self.model.train(training)
 
-    def _sample(self, prompts: list[str], num_generations: int, generator: torch.Generator) -> Samples:
+    def _sample(self, prompts: list[str], num_generations: int, generator: torch.Generator, num_trained: int) -> Samples:
         batch = self.tokenizer(
             prompts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=not self.templated
         )
@@ -64,32 +80,34 @@ class Sampler:
         row = active // num_generations  # (A,) the row that each of them reads
         for step in range(self.max_tokens):
             logp = torch.log_softmax(rows.logits.float() / self.temperature, -1)  # (R, V)
-            probabilities = logp.exp()
-            entropy = -(probabilities * logp).sum(-1)  # (R,)
-            token = torch.multinomial(probabilities[row], 1, generator=generator)[:, 0]  # (A,)
-            drawn.write(step, active, token, logp[row, token], entropy[row])
+            token = torch.multinomial(logp.exp()[row], 1, generator=generator)[:, 0]  # (A,)
+            drawn.write(step, active, token, torch.stack([logp[row, token], entropy(logp)[row], self_certainty(logp)[row]]))
             goes_on = ~torch.isin(token, self._eos)
             active, row, token = active[goes_on], row[goes_on], token[goes_on]
             if step == self.max_tokens - 1 or not len(active):
                 break
             row = rows.forward(row, token)
-        return self._samples(rows, drawn, active, num_generations)
+        return self._samples(rows, drawn, active, num_generations, num_trained)
 
-    def _samples(self, rows: "_Rows", drawn: "_Drawn", cut: torch.Tensor, num_generations: int) -> Samples:
+    def _samples(
+        self, rows: "_Rows", drawn: "_Drawn", cut: torch.Tensor, num_generations: int, num_trained: int
+    ) -> Samples:
         lengths = drawn.lengths.tolist()
         finished = torch.ones(len(lengths), dtype=torch.bool)
         finished[cut.cpu()] = False
-        completion_ids, logprobs, entropies = (
+        completion_ids, logprobs, entropies, self_certainties = (
             [values[:length] for values, length in zip(column.tolist(), lengths, strict=True)]
-            for column in (drawn.tokens, drawn.logprobs, drawn.entropies)
+            for column in (drawn.tokens, *drawn.measured)
         )
         return Samples(
             prompt_ids=[ids for ids in rows.prompt_ids for _ in range(num_generations)],
             completion_ids=completion_ids,
             logprobs=logprobs,
             entropies=entropies,
+            self_certainties=self_certainties,
             texts=self.tokenizer.batch_decode(completion_ids, skip_special_tokens=True),
             finished=finished.tolist(),
+            trained=[index % num_generations < num_trained for index in range(len(lengths))],
         )
 
 
@@ -98,13 +116,12 @@ class _Drawn:
 
     def __init__(self, num: int, max_tokens: int, device: torch.device):
         self.tokens = torch.zeros(num, max_tokens, dtype=torch.long, device=device)  # (N, T)
-        self.logprobs = torch.zeros(num, max_tokens, device=device)  # (N, T)
-        self.entropies = torch.zeros(num, max_tokens, device=device)  # (N, T)
+        self.measured = torch.zeros(3, num, max_tokens, device=device)  # log-probability, entropy, self-certainty: (3, N, T)
         self.lengths = torch.zeros(num, dtype=torch.long, device=device)  # (N,)
 
-    def write(self, step: int, rollouts: torch.Tensor, token: torch.Tensor, logprob: torch.Tensor, entropy: torch.Tensor) -> None:
-        self.tokens[rollouts, step], self.logprobs[rollouts, step] = token, logprob
-        self.entropies[rollouts, step] = entropy
+    def write(self, step: int, rollouts: torch.Tensor, token: torch.Tensor, measured: torch.Tensor) -> None:
+        """`token` (A,) and `measured` (3, A) of the rollouts (A,) that go on."""
+        self.tokens[rollouts, step], self.measured[:, rollouts, step] = token, measured
         self.lengths[rollouts] = step + 1
 
 

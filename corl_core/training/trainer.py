@@ -6,12 +6,14 @@ are most of a batch), and equal rollouts of a group are one row with the sum of 
 because it is scaled back to the full batch's token (or row) count.
 """
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
 from corl_core.config import RunConfig
+from corl_core.runs import checkpoints
 
 
 class CohortTrainer(GRPOTrainer):
@@ -69,15 +71,16 @@ def _trim(inputs: dict[str, Any]) -> dict[str, Any]:
     return inputs | trimmed
 
 
-def grpo_arguments(config: RunConfig, output_dir: str, seed: int, use_cpu: bool) -> GRPOConfig:
-    """The run's settings as TRL takes them. One batch of rollouts feeds one step, in the order they were laid out."""
+def grpo_arguments(config: RunConfig, folder: Path, seed: int, use_cpu: bool, num_ranks: int = 1) -> GRPOConfig:
+    """The run's settings as TRL takes them, for an agent of `num_ranks` processes. One batch of rollouts feeds one step, in
+    the order they were laid out. `folder`: the agent's."""
     grpo = config.grpo
     rows = grpo.questions_per_step * grpo.num_generations
     return GRPOConfig(
-        output_dir=output_dir,
+        output_dir=str(checkpoints.folder(folder)),
         seed=seed,
         max_steps=grpo.max_steps,
-        per_device_train_batch_size=rows // grpo.gradient_accumulation_steps,
+        per_device_train_batch_size=rows // grpo.gradient_accumulation_steps // num_ranks,
         gradient_accumulation_steps=grpo.gradient_accumulation_steps,
         num_generations=grpo.num_generations,
         max_completion_length=grpo.max_completion_length,
@@ -97,7 +100,9 @@ def grpo_arguments(config: RunConfig, output_dir: str, seed: int, use_cpu: bool)
         gradient_checkpointing=grpo.gradient_checkpointing,
         shuffle_dataset=False,
         logging_steps=1,
-        save_strategy="no",
+        save_strategy="steps" if config.checkpoints.every_steps else "no",
+        save_steps=config.checkpoints.every_steps or 1,
+        save_total_limit=config.checkpoints.keep,
         eval_strategy="no",
         report_to="none",
         disable_tqdm=True,

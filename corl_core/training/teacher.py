@@ -1,0 +1,53 @@
+"""Co-rewarding-II's teacher: a moving average of the agent that samples and votes, and is never trained.
+
+The rule is in `rewards/co_rewarding_2.py`. TRL's `sync_ref_model` will not do: its share is constant, and its reference model
+exists only for a KL penalty and never generates.
+"""
+
+import copy
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_model, save_model
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from corl_core.answers import parse
+from corl_core.config import RunConfig
+from corl_core.rewards.co_rewarding_2 import alpha
+from corl_core.seeds import derive
+from corl_core.training.rollout import Sampler
+from corl_core.votes import Vote, vote
+
+FILE = "teacher.safetensors"
+
+
+class Teacher:
+    """Holds a copy of the agent's weights, without gradients."""
+
+    def __init__(
+        self, policy: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, config: RunConfig, agent: str, templated: bool = False
+    ):  # fmt: skip
+        self.policy, self.config, self._agent = policy, config, agent
+        self.model = copy.deepcopy(policy).requires_grad_(False)
+        grpo = config.grpo
+        self._sampler = Sampler(self.model, tokenizer, grpo.max_completion_length, grpo.temperature, templated)
+
+    def votes(self, step: int, prompts: Sequence[str]) -> list[Vote]:
+        """Follows the agent, whose weights are those before update `step`, and votes on each prompt."""
+        config, num_votes = self.config, self.config.num_votes
+        self.follow(alpha(step, config.grpo.max_steps, config.signal.alpha_start, config.signal.alpha_end))
+        seed = derive("teacher", config.seed, self._agent, step)
+        answers = [parse(text) for text in self._sampler.sample(list(prompts), num_votes, seed).texts]
+        return [vote(answers[i : i + num_votes], config.vote.tie) for i in range(0, len(answers), num_votes)]
+
+    def save(self, folder: Path) -> None:
+        save_model(self.model, folder / FILE)
+
+    def load(self, folder: Path) -> None:
+        load_model(self.model, folder / FILE)
+
+    @torch.no_grad()
+    def follow(self, share: float) -> None:
+        """Moves the teacher's weights towards the agent's by that share of the difference."""
+        torch._foreach_lerp_(list(self.model.parameters()), [p.detach() for p in self.policy.parameters()], share)
