@@ -1,11 +1,9 @@
-"""Compare: several runs over the same axes; seeds grouped; what differs; the view in the URL."""
+"""Compare: several runs over the same axes; grouped over seeds; what differs; the view in the URL."""
 
 import streamlit as st
 
-from corl_core.figures.compare import compare_curves
-from corl_core.metrics import METRICS, describe
-from pages.components import choice, curves, data, diff, frame, results, text
-from pages.components.chart import chart_card
+from corl_core.metrics import METRICS
+from pages.components import choice, compared, data, diff, frame, link, results, view
 
 DEFAULT = ["eval/accuracy", "agreement", "pseudo_label_accuracy", "reward_std"]
 
@@ -17,46 +15,21 @@ if not known:
     st.page_link("pages/new_run.py", label="Set up a run", icon=":material/add:")
     st.stop()
 
-runs, missing = choice.chosen(known)
-if missing:
-    gone = text.plain(", ".join(missing))
-    st.warning(f"The link names runs that are not here any more: {gone}.", icon=":material/link_off:")
-with st.container(horizontal=True, vertical_alignment="bottom"):
-    group = curves.choose(
-        "Group",
-        {"seeds": "Seeds of one config", "none": "Each run"},
-        "seeds",
-        "group",
-        "Runs whose configs differ by their seed only become one line: mean ± one standard deviation, with N in the legend.",
-    )
-    members = st.toggle("Members", key="members", bind="query-params", help="Each run faint behind its mean.")
-    smoothing = curves.choose_smoothing()
-metrics = st.multiselect(
-    "Metrics",
-    list(METRICS),
-    DEFAULT,
-    key="metrics",
-    bind="query-params",
-    format_func=lambda name: describe(name).label,
-)
+notices = st.container()
+runs = choice.chosen(known)
+ids = [run.id for run in runs]
+chosen = view.choose_groups(runs, data.slots([run.id for run in known]), data.tags(ids))
+metrics = choice.metrics(list(METRICS), DEFAULT)
 if not runs or not metrics:
+    with notices:
+        link.show()
     st.info("Choose at least one run and one metric.", icon=":material/info:")
     st.stop()
 
-read = data.history([run.id for run in runs], metrics)
-if read.notice:
-    st.caption(f":material/info: {text.plain(read.notice)}")
-slots = data.slots([run.id for run in known])
-groups = diff.by_seed(runs, slots) if group == "seeds" else diff.alone(runs, slots)
-for start in range(0, len(metrics), 2):
-    for column, metric in zip(st.columns(2), metrics[start : start + 2], strict=False):
-        weight = 0.0 if metric.startswith("eval/") else smoothing
-        figure = compare_curves(read.frame, metric, groups, weight, members)
-        with column:
-            chart_card(figure, f"compare.{metric}", describe(metric).doc)
+compared.charts(ids, metrics, chosen, notices)
 
-st.subheader("First and last values")
-results.show(read.frame, metrics, groups)
+st.subheader("First, final and best values")
+results.show(data.history(ids, metrics).frame, metrics, chosen.groups, chosen.baseline, chosen.facts)
 
 st.subheader("Configuration")
 everything = st.toggle("Show what is equal too", key="all", bind="query-params")

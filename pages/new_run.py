@@ -3,7 +3,7 @@
 import streamlit as st
 
 from corl_core.config import load_config, preset_names
-from pages.components import actions, answer_check, cohort, draft, frame, live, questions
+from pages.components import actions, answer_check, cohort, draft, frame, live, questions, signals
 from pages.components.fields import field, grid, problem
 
 MAIN = [
@@ -17,7 +17,6 @@ MAIN = [
     "eval.num_questions",
     "eval.num_samples",
 ]
-VOTING = ["vote.tie", "vote.min_share"]
 MORE = [
     "grpo.lr_scheduler_type",
     "grpo.warmup_steps",
@@ -31,6 +30,9 @@ MORE = [
     "grpo.gradient_accumulation_steps",
     "grpo.bf16",
     "grpo.gradient_checkpointing",
+    "eval.checkpoint",
+    "checkpoints.every_steps",
+    "alarms.action",
     "device",
     "threads_per_agent",
 ]
@@ -64,10 +66,10 @@ with form:
     refusal = questions.editor(now.problems)
     st.subheader("Training")
     grid(MAIN, now.problems)
-    if draft.get("method") != "ground_truth":
-        grid(VOTING, now.problems, 2)
+    st.subheader("Reward")
+    signals.editor(now.problems)
     with st.expander("More settings", icon=":material/tune:"):
-        exchange = ["exchange.timeout_s"] if draft.get("method") == "corl" else []
+        exchange = ["exchange.timeout_s"] if "corl" in signals.chosen() else []
         grid(MORE + exchange, now.problems)
         field("notes", now.problems)
     answer_check.show()

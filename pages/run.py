@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import actions, curves, data, frame, live, text
+from pages.components import actions, alarm_list, curves, data, frame, labels, live, ring_view, text
 
 frame.require()
 
@@ -17,7 +17,7 @@ known = live.one(run_id)
 agents = [agent.name for agent in known.config.agents]
 
 head = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
-head.title(text.plain(known.config.name))
+head.title(text.plain(known.name))
 with head:
     actions.run_actions(known)
 st.caption(
@@ -26,8 +26,12 @@ st.caption(
         f"seed {known.config.seed}. {text.since(known.status)}. {known.id}"
     )
 )
+if known.config.eval.checkpoint == "ground_truth":
+    st.caption(":material/info: The weights that are kept are chosen by true answers, so this run is not label-free.")
+labels.show(known)
 if known.config.notes:
     st.markdown(text.plain(known.config.notes))
+st.page_link("pages/votes.py", label="Votes", icon=":material/how_to_vote:", query_params={"run": known.id})
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
     smoothing = curves.choose_smoothing()
@@ -43,7 +47,9 @@ def panel() -> None:
     if now.status.state != known.status.state:
         st.rerun()
     live.headline(now)
+    alarm_list.show(now)
     curves.show(now, agents, smoothing, measure)
+    ring_view.show(now)
     live.logs(now, agents)
 
 

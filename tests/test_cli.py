@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corl_core import preflight
-from corl_core.cli import main
+from corl_core.cli import VERBS, main, parser
 from corl_core.config import load_config
 from corl_core.runs import launch
 from corl_core.runs.folder import Status, write_status
@@ -22,6 +22,20 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
         [sys.executable, "-m", "corl_core", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=240,
         env=os.environ | environment,
     )  # fmt: skip
+
+
+def test_each_module_of_the_command_line_adds_the_verbs_it_is_listed_with():
+    """Only the module of the asked verb is imported, so a verb that is not listed could never be found."""
+    for module, listed in VERBS.items():
+        actions = [action for action in parser(listed[0])._actions if action.dest == "verb"]
+        assert set(actions[0].choices) == set(listed), module
+
+
+def test_a_light_command_starts_without_the_heavy_libraries():
+    heavy = "{'pandas', 'plotly', 'matplotlib', 'mlflow', 'torch', 'scipy'}"
+    script = f"import sys; from corl_core.cli import main; main(['list']); print(sorted({heavy} & set(sys.modules)))"
+    told = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert told.stdout.splitlines()[-1] == "[]", told.stderr
 
 
 @pytest.mark.parametrize(

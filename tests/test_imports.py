@@ -15,6 +15,7 @@ HOMES = {  # library → the only places that may import it
     "streamlit": ("app.py", "pages/"),
     "plotly": ("corl_core/figures/", "pages/"),
     "matplotlib": ("corl_core/figures/",),
+    "fontTools": ("corl_core/figures/",),
     **dict.fromkeys(("math_verify", "latex2sympy2_extended", "sympy"), ("corl_core/grading/algebra.py",)),
     "datasets": ("corl_core/data/", "corl_core/training/", "corl_core/bench/"),
 }
@@ -22,6 +23,8 @@ PURE = ["answers", "votes", "ring", "diagnostics", "metrics", "seeds", "rewards/
         "rewards/ground_truth", "rewards/matching"]  # fmt: skip
 GRADING = {path.stem for path in (ROOT / "corl_core" / "grading").glob("*.py")} - {"algebra", "math_worker"}
 PURE += sorted(f"grading/{name}" for name in GRADING)
+PURE += sorted(f"alarms/{path.stem}" for path in (ROOT / "corl_core" / "alarms").glob("*.py"))
+NUMERIC = {"numpy", "scipy", "pandas", "pyarrow"}  # what theory may use beyond the standard library
 
 
 def imported(path: Path) -> set[str]:
@@ -61,6 +64,17 @@ def test_the_algorithm_needs_the_standard_library_alone(module):
     assert imported(ROOT / "corl_core" / f"{module}.py") <= allowed
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "corl_core" / "theory").glob("*.py")), ids=lambda path: path.stem)
+def test_theory_is_numbers_alone(path):
+    assert imported(path) <= set(sys.stdlib_module_names) | NUMERIC | {"corl_core"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "corl_core" / "diversity").glob("*.py")), ids=lambda path: path.stem)
+def test_diversity_is_numbers_and_a_process_alone(path):
+    process = {"psutil"} if path.stem == "jobs" else set()
+    assert imported(path) <= set(sys.stdlib_module_names) | NUMERIC | {"corl_core"} | process
+
+
 def test_reading_answers_is_light_until_a_formula_comes():
     code = "import sys, corl_core.answers as a, corl_core.grading.workers as w; a.parse('\\\\boxed{1/2}'); " \
            "print(sorted(set(sys.modules) & {'sympy', 'math_verify', 'numpy'}), w.num_idle())"  # fmt: skip
@@ -69,7 +83,8 @@ def test_reading_answers_is_light_until_a_formula_comes():
 
 
 def test_reading_and_launching_runs_loads_no_training_library():
-    code = "import sys, corl_core.cli, corl_core.runs.launch, corl_core.figures, corl_core.tracking.reader; " \
+    code = "import sys, corl_core.cli, corl_core.runs.launch, corl_core.theory.against_run, corl_core.figures; " \
+           "import corl_core.tracking.reader; " \
            f"print(sorted(set(sys.modules) & {TRAINING | {'mlflow', 'streamlit'}!r}))"  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from corl_core.tracking import reader, reader_client, reader_sqlite
+from corl_core.tracking import reader, reader_sqlite
 
 A, B = "20261130-091400-demo-00aa", "20261130-091500-demo-00bb"
 WAYS = ["sqlite", "client"]
@@ -43,8 +43,9 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(reader, "_stores", {})
     if request.param == "client":
-        monkeypatch.setattr(reader, "_source", lambda uri: reader_client)
+        monkeypatch.setattr(reader.reader_sqlite, "knows", lambda uri: False)
     return request.param
 
 
@@ -73,12 +74,6 @@ def test_an_exact_key_does_not_bring_its_pairs_and_a_star_does(uri: str, way: st
     assert set(reader.history(uri, [A], ["agreement"]).metric) == {"agreement"}
     assert set(reader.history(uri, [A], ["agreement/*"]).metric) == {"agreement/x.y"}
     assert set(reader.history(uri, [A], ["agreement*"]).metric) == {"agreement", "agreement/x.y"}
-
-
-def test_after_step_leaves_out_what_was_read_before(uri: str, way: str):
-    frame = reader.history(uri, [A], ["reward"], after_step=1)
-    assert line(frame, A, "x", "reward") == [(2, 1.0)]
-    assert len(frame) == 1
 
 
 def test_a_step_logged_twice_counts_once_and_the_later_value_wins(uri: str, way: str):
@@ -136,3 +131,46 @@ def test_the_query_uses_the_index_of_the_run(uri: str):
             " where run_uuid in ('a') and key in ('b') and step > 1"
         ).fetchall()
     assert "run_uuid=? AND key=? AND step>?" in plan[0][-1]
+
+
+def test_only_rows_written_since_are_read_again(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import shutil
+
+    copy = tmp_path / "mlflow.db"
+    shutil.copy(uri.removeprefix("sqlite:///"), copy)
+    store = reader_sqlite.SqliteStore(f"sqlite:///{copy}")
+    taken: list[int] = []
+    take = reader_sqlite.SqliteStore._take
+
+    def counted(self, rows, **how) -> None:
+        taken.append(len(rows))
+        take(self, rows, **how)
+
+    monkeypatch.setattr(reader_sqlite.SqliteStore, "_take", counted)
+    first = store.history([A], ["reward"])
+    assert len(first) == 5 and store.history([A], ["reward"]) is first
+    with sqlite3.connect(copy) as writer:
+        (uuid,) = writer.execute("select run_uuid from tags where key = 'corl.agent' and value = 'x'").fetchone()
+        row = (uuid, "reward", 0.75, 105_000, 0, 1)  # the run was resumed at step 1
+        writer.execute("insert into metrics (run_uuid, key, value, timestamp, is_nan, step) values (?, ?, ?, ?, ?, ?)", row)
+    assert line(store.history([A], ["reward"]), A, "x", "reward") == [(0, 0.25), (1, 0.75)]
+    assert taken == [5, 1]  # three of x and two of y, then the one new row alone
+
+
+def test_a_file_that_was_replaced_is_read_anew(uri: str, tmp_path: Path):
+    import shutil
+
+    copy, other = tmp_path / "mlflow.db", tmp_path / "other.db"
+    shutil.copy(uri.removeprefix("sqlite:///"), copy)
+    store = reader_sqlite.SqliteStore(f"sqlite:///{copy}")
+    assert len(store.history([A], None)) == 9
+    shutil.copy(copy, other)
+    with sqlite3.connect(other) as writer:
+        writer.execute("delete from metrics where key = 'reward'")
+    other.replace(copy)
+    assert set(store.history([A], None).metric) == {"agreement", "agreement/x.y", "entropy"}
+
+
+def test_tags_are_those_of_the_cohort(uri: str, way: str):
+    assert reader.tags(uri, [A])[A]["corl.role"] == "cohort"
+    assert reader.tags(uri, []) == {}

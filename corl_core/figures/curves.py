@@ -76,7 +76,8 @@ def _pair_label(name: str) -> str:
 def _series(label: str, line: pd.DataFrame, look: Style, smoothing: float = 0.0) -> Series:
     raw = line["value"].to_numpy(dtype=float) if smoothing > 0 and len(line) > 1 else None
     y = smooth_line(line, smoothing).to_numpy(dtype=float)
-    return Series(label, line["step"].to_numpy(), y, look, raw=raw)
+    steps = line["step"].to_numpy()
+    return Series(label, steps, y, look, raw=raw, resumed=steps[line["resumed"].to_numpy(dtype=bool)])
 
 
 def _figure(name: str, lines: list[Series]) -> Figure:

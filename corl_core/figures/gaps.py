@@ -5,8 +5,6 @@ neighbours of this line are in the middle (the median). So a line of every step 
 three missing steps or more, and one of every tenth step has no breaks of its own.
 """
 
-from itertools import pairwise
-
 import numpy as np
 
 from corl_core.figures.spec import Array
@@ -29,13 +27,13 @@ def stretches(x: Array, y: Array | None = None) -> Array:
 
 def cuts(stretch: Array) -> list[int]:
     """The places before which a line breaks."""
-    return [place for place, (a, b) in enumerate(pairwise(stretch.tolist()), start=1) if a != b]
+    return (np.flatnonzero(np.diff(stretch)) + 1).tolist()
 
 
 def lone(stretch: Array) -> Array:
     """The places of points that are a stretch by themselves, where no line shows them."""
-    parts = np.split(np.arange(len(stretch)), cuts(stretch))
-    return np.array([part[0] for part in parts if len(part) == 1], dtype=int)
+    edges = np.array([0, *cuts(stretch), len(stretch)])
+    return edges[:-1][np.diff(edges) == 1]
 
 
 def apart(values: Array, stretch: Array) -> Array:

@@ -4,11 +4,71 @@ A history has the columns run_id, agent, metric, step, value and time, with agen
 cohort (corl_core/tracking/reader.py). A line table has run_id, step and value.
 """
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 
-from corl_core.figures.gaps import stretches
+from corl_core.figures.gaps import cuts, stretches
+from corl_core.figures.spec import Array
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One metric of one run, steps ascending. Arrays of shape [num_steps]."""
+
+    steps: Array
+    values: Array
+    times: Array  # unix seconds
+    resumed: Array  # True at the first step of each attempt after a resume
+
+
+def by_line(history: pd.DataFrame, metric: str) -> dict[str, dict[str, RunLine]]:
+    """Run id → agent ("" for the cohort) → its line."""
+    chosen = history[history["metric"] == metric]
+    runs, agents = (pd.Categorical(chosen[name]) for name in ("run_id", "agent"))
+    num_agents = len(agents.categories)
+    line = runs.codes.astype(np.int64) * num_agents + agents.codes
+    steps = chosen["step"].to_numpy()
+    order = np.lexsort((steps, line))
+    line, steps = line[order], steps[order]
+    values, times = (chosen[name].to_numpy(float)[order] for name in ("value", "time"))
+    attempt = chosen["attempt"].to_numpy()[order] if "attempt" in chosen else np.zeros(len(steps))
+    edges = [*np.flatnonzero(np.diff(line, prepend=-1)), len(line)]
+    found: dict[str, dict[str, RunLine]] = {}
+    for start, end in pairwise(edges):
+        run, agent = divmod(int(line[start]), num_agents)
+        part = slice(start, end)
+        resumed = np.diff(attempt[part], prepend=0) > 0
+        own = RunLine(steps[part], values[part], times[part], resumed)
+        found.setdefault(str(runs.categories[run]), {})[str(agents.categories[agent])] = own
+    return found
+
+
+def by_run(history: pd.DataFrame, metric: str) -> dict[str, RunLine]:
+    """Run id → its line: the cohort's own value where there is one, else the mean over the agents that logged the step.
+
+    A value that isn't finite makes the mean so too: an agent that diverged is not averaged away.
+    """
+    lines = by_line(history, metric)
+    return {run_id: own[""] if "" in own else _mean(list(own.values())) for run_id, own in lines.items()}
+
+
+def _mean(lines: list[RunLine]) -> RunLine:
+    if len(lines) == 1:
+        return lines[0]
+    steps = np.unique(np.concatenate([line.steps for line in lines]))
+    total, count, times = np.zeros(len(steps)), np.zeros(len(steps)), np.zeros(len(steps))
+    resumed = np.zeros(len(steps), dtype=bool)
+    for line in lines:
+        places = np.searchsorted(steps, line.steps)
+        with np.errstate(invalid="ignore"):  # inf - inf is NaN, and NaN it shall be
+            total[places] += line.values
+        count[places] += 1
+        times[places] += line.times
+        resumed[places] |= line.resumed
+    return RunLine(steps, total / count, times / count, resumed)
 
 
 def run_lines(history: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -20,63 +80,41 @@ def run_lines(history: pd.DataFrame, metric: str) -> pd.DataFrame:
     chosen = history[history["metric"] == metric]
     cohort = chosen[chosen["agent"] == ""]
     agents = chosen[~chosen["run_id"].isin(cohort["run_id"].unique())]
-    both = pd.concat([cohort, agents])
-    return both.groupby(["run_id", "step"], as_index=False)["value"].mean()
+    both = pd.concat([cohort, agents]).astype({"run_id": "str"})
+    return both.groupby(["run_id", "step"], as_index=False)["value"].mean(skipna=False)
 
 
 def agent_line(history: pd.DataFrame, metric: str, agent: str) -> pd.DataFrame:
-    """step and value of one metric of one agent, in order of step."""
-    chosen = history[(history["metric"] == metric) & (history["agent"] == agent)]
-    return chosen[["step", "value"]].sort_values("step", ignore_index=True)
+    """step, value and resumed (True at the first step of each attempt after a resume) of one metric of one agent, by step."""
+    chosen = history[(history["metric"] == metric) & (history["agent"] == agent)].sort_values("step", ignore_index=True)
+    attempt = chosen["attempt"] if "attempt" in chosen else chosen["step"] * 0
+    return chosen[["step", "value"]].assign(resumed=np.diff(attempt, prepend=0) > 0)
 
 
 def smooth(values: pd.Series, weight: float) -> pd.Series:
     """Debiased exponential average: y_t = sum_i w^(t-i) x_i / sum_i w^(t-i).
 
-    `weight` 0 returns the values. NaN stays where it was and does not spread.
+    `weight` 0 returns the values. NaN and infinity stay where they were and do not spread.
     """
     if weight <= 0:
         return values
-    return values.ewm(alpha=1 - weight, adjust=True, ignore_na=True).mean().where(values.notna())
+    there = np.isfinite(values.to_numpy(float))
+    finite = values if there.all() else values.where(there)
+    average = finite.ewm(alpha=1 - weight, adjust=True, ignore_na=True).mean()
+    return average if there.all() else average.where(there, values)
 
 
-def smooth_line(line: pd.DataFrame, weight: float) -> pd.Series:
+def smooth_array(steps: Array, values: Array, weight: float) -> Array:
     """The values of one line, smoothed; the average starts over where steps are missing (gaps.py).
 
     What lies before a break says nothing of where the line goes on.
     """
     if weight <= 0:
-        return line["value"]
-    stretch = stretches(line["step"].to_numpy())
-    return line["value"].groupby(stretch).transform(lambda values: smooth(values, weight))
+        return values
+    parts = np.split(values, cuts(stretches(steps)))
+    return np.concatenate([smooth(pd.Series(part), weight).to_numpy(float) for part in parts])
 
 
-def smooth_lines(lines: pd.DataFrame, weight: float) -> pd.DataFrame:
-    """Each run's line smoothed by itself; the values before it stay in the column raw."""
-    ordered = lines.sort_values(["run_id", "step"], ignore_index=True)
-    smoothed = [smooth_line(line, weight) for _, line in ordered.groupby("run_id")]
-    return ordered.assign(raw=ordered["value"], value=pd.concat(smoothed) if smoothed else ordered["value"])
-
-
-def group_lines(lines: pd.DataFrame, groups: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """Mean and sample standard deviation over the runs of each group, step by step.
-
-    Returns group, step, mean, std, n. A step that only some runs reached is averaged over
-    those, and n says how many; std is NaN where n is 1.
-    """
-    owner = {run_id: name for name, members in groups.items() for run_id in members}
-    owned = lines.assign(group=lines["run_id"].map(owner)).dropna(subset=["group"])
-    table = owned.groupby(["group", "step"])["value"].agg(["mean", "std", "count"])
-    return table.rename(columns={"count": "n"}).reset_index()
-
-
-def first_and_last(lines: pd.DataFrame) -> pd.DataFrame:
-    """run_id, first, last, best (the highest) and last_step of each run's line."""
-    ordered = lines.dropna(subset=["value"]).sort_values(["run_id", "step"])
-    found = ordered.groupby("run_id").agg(
-        first=("value", "first"),
-        last=("value", "last"),
-        best=("value", "max"),
-        last_step=("step", "last"),
-    )
-    return found.reset_index()
+def smooth_line(line: pd.DataFrame, weight: float) -> pd.Series:
+    """The same of a line table."""
+    return pd.Series(smooth_array(line["step"].to_numpy(), line["value"].to_numpy(float), weight), index=line.index)

@@ -4,133 +4,101 @@ Colours of text, grid and ground are left to the page, which knows its theme; th
 (#000000) is swapped there too. Labels are escaped, for Plotly reads tags in text.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
-from corl_core.figures.gaps import cuts, lone, stretches
-from corl_core.figures.spec import Array, Figure, Series
-from corl_core.figures.thin import MAX_POINTS, kept
+from corl_core.figures.bands import drawn_bands
+from corl_core.figures.encode import as_lists
+from corl_core.figures.gaps import stretches
+from corl_core.figures.spec import Array, Figure
+from corl_core.figures.thin import kept, points_a_line
+from corl_core.figures.traces import EDGE_AXIS, line_traces, raw_together
 
 Json = dict[str, Any]
+View = tuple[float, float]
+MARKERS_UP_TO = 12  # lines of one chart; beyond, colours and dashes tell apart what markers would crowd
+LEGEND_UP_TO = 24  # beyond, a legend is higher than its chart, and a line tells its name when pointed at
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A Plotly description and how many of the figure's points it holds."""
+    """A Plotly description and how many of the figure's points it holds; within the x range looked at, if there is one."""
 
     data: list[Json]
     layout: Json
     shown: int
     total: int
+    zoomed: bool = False
 
     @property
     def note(self) -> str:
-        """How many points are drawn, as in 400 of 1,200 points; empty when all are."""
+        """How many points are drawn, as in 1,200 of 50,000 points; empty when all are."""
         if self.shown == self.total:
             return ""
-        return f"{self.shown:,} of {self.total:,} points"
+        return f"{self.shown:,} of {self.total:,} points" + (" in view" if self.zoomed else "")
 
 
-def to_plotly(figure: Figure, max_points: int = MAX_POINTS) -> Drawn:
-    """The figure with at most `max_points` points a line."""
-    data: list[Json] = []
-    shown = 0
-    for line in figure.series:
-        places = kept(line.x, line.y, max_points)
-        shown += len(places)
-        raw = None if line.raw is None else kept(line.x, line.raw, max_points)
-        data += _traces(line, places, raw)
-    return Drawn(data, _layout(figure), shown, figure.num_points)
+def to_plotly(
+    figure: Figure,
+    max_points: int | None = None,
+    view: View | None = None,
+    settled: float | None = None,
+    encode: Callable[[Json], Json] = as_lists,
+) -> Drawn:
+    """The figure with at most about `max_points` points a line; with a `view`, so many of those in this x range.
 
-
-def _traces(line: Series, places: Array, raw: Array | None) -> list[Json]:
-    """Band, raw line, line, and marks for points between two breaks, in the order of drawing; the legend hides them together.
-
-    `places` are the points of the line to draw, `raw` those of the line before smoothing.
-    A trace's uid holds on to its label, so that a hidden line stays hidden among others.
+    For `settled` see thin.kept, for `encode` encode.py.
     """
-    stretch = stretches(line.x, line.y)
-    common = {"type": "scatter", "connectgaps": False, "legendgroup": line.group or line.label}
-    traces: list[Json] = []
-    if line.low is not None and line.high is not None:
-        look = {"mode": "lines", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
-        look |= {"fill": "toself", "fillcolor": _fade(line.style.color, 0.16)}
-        parts = np.split(places, cuts(stretch[places]))
-        traces.append(common | look | _band(line.x, line.low, line.high, parts))
-    if line.raw is not None and raw is not None:
-        faint = {"mode": "lines", "line": {"color": line.style.color, "width": 1}}
-        faint |= {"opacity": 0.22, "hoverinfo": "skip", "showlegend": False}
-        traces.append(common | faint | _points(line.x[raw], line.raw[raw], stretch[raw]))
-    traces.append(common | _main(line) | _points(line.x[places], line.y[places], stretch[places]))
-    if len(alone := places[lone(stretch[places])]):
-        marks = {"mode": "markers", "showlegend": False, "x": _numbers(line.x[alone]), "y": _numbers(line.y[alone])}
-        look = _main(line)
-        marks["marker"] = {name: value for name, value in look["marker"].items() if name != "maxdisplayed"}
-        traces.append(common | look | marks)
-    return [trace | {"uid": f"{line.label}/{place}"} for place, trace in enumerate(traces)]
+    most = max_points or points_a_line(len(figure.series))
+    num_lines = sum(not line.faint for line in figure.series)
+    data: list[Json] = []
+    shown = total = 0
+    for line in figure.series:
+        stretch = stretches(line.x, line.y)
+        places = kept(line.x, line.y, most, view, settled, stretch)
+        behind = most if num_lines <= LEGEND_UP_TO else most // 2
+        raw = None if line.raw is None else kept(line.x, line.raw, behind, view, settled, stretch)
+        data += line_traces(line, places, raw, stretch, num_lines <= MARKERS_UP_TO, _unit(figure))
+        shown += int(_seen(line.x[places], view).sum())
+        total += int((_seen(line.x, view) & np.isfinite(line.y)).sum())
+    if num_lines > LEGEND_UP_TO:
+        data = raw_together(data)
+    layout = _layout(figure)
+    if any(trace.get("yaxis") == "y2" for trace in data):
+        layout["yaxis2"] = EDGE_AXIS
+    return Drawn([encode(trace) for trace in data], layout, shown, total, view is not None)
 
 
-def _points(x: Array, y: Array, stretch: Array) -> Json:
-    """x and y with null in every break."""
-    parts = [np.split(values, cuts(stretch)) for values in (x, y)]
-    return {name: _joined(map(_numbers, part)) for name, part in zip("xy", parts, strict=True)}
+def _seen(x: Array, view: View | None) -> Array:
+    return np.full(len(x), True) if view is None else (x >= view[0]) & (x <= view[1])
 
 
-def _band(x: Array, low: Array, high: Array, parts: list[Array]) -> Json:
-    """An outline a stretch, there along the lower edge and back along the upper one; null between two of them."""
-    xs = _joined(_numbers(np.concatenate([x[part], x[part][::-1]])) for part in parts)
-    ys = _joined(_numbers(np.concatenate([low[part], high[part][::-1]])) for part in parts)
-    return {"x": xs, "y": ys}
-
-
-def _joined(parts: Iterable[list[float | int | None]]) -> list[float | int | None]:
-    """The parts one after the other, with a null between two of them."""
-    joined: list[float | int | None] = []
-    for place, part in enumerate(parts):
-        joined += [None, *part] if place else part
-    return joined
-
-
-def _main(line: Series) -> Json:
-    look = line.style
-    stroke = {"color": look.color, "dash": look.dash, "width": 1 if line.faint else 2}
-    return {
-        "mode": "lines" if line.faint else "lines+markers",
-        "name": escape(line.label),
-        "line": stroke,
-        "marker": {"symbol": look.marker, "size": 7, "color": look.color, "maxdisplayed": 12},
-        "opacity": 0.35 if line.faint else 1,
-        "showlegend": not line.faint,
-        "hovertemplate": "%{fullData.name}<br>step %{x}: %{y:.4~g}<extra></extra>",
-    }
+def _unit(figure: Figure) -> str:
+    """The x axis in one lower-case word or two, for what a pointer shows."""
+    return figure.x_title.partition(" (")[0].lower()
 
 
 def _layout(figure: Figure) -> Json:
     y_axis: Json = {"title": {"text": escape(figure.y_title)}}
-    if figure.bounds is not None:
+    if figure.log:
+        y_axis["type"] = "log"
+    if figure.y_range is not None:
+        low, high = figure.y_range
+        y_axis["range"] = [float(np.log10(low)), float(np.log10(high))] if figure.log else [low, high]
+    elif figure.bounds is not None:
         low, high = figure.bounds
         margin = 0.03 * (high - low)
         y_axis["range"] = [low - margin, high + margin]
-    return {
+    if figure.zero:
+        y_axis["zeroline"] = True
+    layout = {
         "xaxis": {"title": {"text": escape(figure.x_title)}},
         "yaxis": y_axis,
-        "showlegend": any(not line.faint for line in figure.series),
+        "showlegend": 0 < sum(not line.faint for line in figure.series) <= LEGEND_UP_TO,
         "hovermode": "closest",
     }
-
-
-def _numbers(values: Array) -> list[float | int | None]:
-    """JSON numbers with at most six digits after the point; not finite is null."""
-    if np.issubdtype(values.dtype, np.integer):
-        return values.tolist()
-    rounded = np.round(values.astype(float), 6)
-    return [value if np.isfinite(value) else None for value in rounded.tolist()]
-
-
-def _fade(color: str, alpha: float) -> str:
-    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{alpha})"
+    return layout | (drawn_bands(figure.bands) if figure.bands else {})

@@ -39,6 +39,36 @@ class Series:
     count: Array | None = None  # how many runs each point averages
     faint: bool = False  # a member of a group: thin, and left out of the legend
     group: str = ""  # lines of one group are hidden together; its own label when empty
+    resumed: Array | None = None  # x of the first point of each attempt after a resume
+    lost_x: Array | None = None  # x of the values behind y that are NaN or infinite, where y averages the others
+    lost_y: Array | None = None  # and those values
+
+    def lost(self) -> tuple[Array, Array]:
+        """x and value of every point that is NaN or infinite."""
+        if self.lost_x is not None and self.lost_y is not None:
+            return self.lost_x, self.lost_y
+        own = ~np.isfinite(self.y)
+        return self.x[own], self.y[own]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a line leaves the y range: a triangle on the edge, filled when the line never comes back."""
+
+    x: float
+    up: bool  # at the upper edge
+    style: Style
+    for_good: bool
+
+
+@dataclass(frozen=True)
+class Band:
+    """A stretch of the x axis that something is said about, shaded over the whole height."""
+
+    start: float
+    end: float
+    label: str
+    color: str = "#D55E00"  # "#rrggbb", drawn so pale that it reads on white and on black
 
 
 @dataclass(frozen=True)
@@ -51,6 +81,13 @@ class Figure:
     y_title: str
     series: tuple[Series, ...]
     bounds: tuple[float, float] | None = None  # where the y axis is pinned
+    marks: tuple[Mark, ...] = ()  # where lines leave the bounds
+    bands: tuple[Band, ...] = ()
+    higher_is_better: bool = False  # a table under the figure sets the highest end in bold
+    zero: bool = False  # a line at zero: what is drawn are differences
+    log: bool = False  # the y axis is logarithmic
+    y_range: tuple[float, float] | None = None  # what the y axis shows, in place of `bounds`; the rest is said in the notes
+    notes: tuple[str, ...] = ()  # what a reader must know to read the lines rightly, a sentence each
 
     @property
     def empty(self) -> bool:
@@ -64,5 +101,5 @@ class Figure:
 
     @property
     def num_lost(self) -> int:
-        """Points that are NaN or infinite and can't be drawn."""
-        return sum(int((~np.isfinite(line.y)).sum()) for line in self.series)
+        """Values that are NaN or infinite and can't be drawn; they are marked at the edge."""
+        return sum(len(line.lost()[0]) for line in self.series if not line.faint)

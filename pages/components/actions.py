@@ -6,15 +6,16 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from corl_core.config import METHOD_LABELS, RunConfig
+from corl_core.config import RunConfig
+from corl_core.methods import METHOD_LABELS
 from corl_core.runs import launch as launcher
 from corl_core.runs.folder import default_runs_dir, find_run
-from pages.components import frame
-from pages.components.boundary import told, visit
+from pages.components import frame, keeping, labels, trash
+from pages.components.access import acts, may_act, why_not
+from pages.components.boundary import visit
 from pages.components.data import Known
 from pages.components.text import plain
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _launch_lock = threading.Lock()
 _SESSION = "actions.session"
 
@@ -38,14 +39,8 @@ def launch_once(token: str, config: RunConfig) -> str:
 
 
 def why_not_launch() -> str:
-    """Why this page may not start processes, or ""."""
-    address = st.get_option("server.address")
-    if address in LOOPBACK:
-        return ""
-    return (
-        f"Launching from the page is off, because the dashboard listens on "
-        f"{address or 'all addresses'} and has no login. Use the command instead."
-    )
+    """Why this visitor may not start processes, or ""."""
+    return why_not()
 
 
 def launch_button(label: str, config: RunConfig | None, key: str, data_refusal: str = "") -> None:
@@ -68,7 +63,7 @@ def launch_button(label: str, config: RunConfig | None, key: str, data_refusal: 
         st.caption(f":material/block: {plain(f'Launch is off: {data_refusal}')}")
 
 
-@told
+@acts
 def _launch(config: RunConfig) -> None:
     session = st.session_state.setdefault(_SESSION, secrets.token_hex(8))
     token = f"{session}/{visit()}/{config.to_yaml()}"
@@ -82,14 +77,9 @@ def confirm_stop(run_ids: list[str]) -> None:
     _confirm("Stop", ":material/stop:", _stop, run_ids)
 
 
-@st.dialog("Delete for good?")
 def confirm_delete(run_ids: list[str]) -> None:
-    """Asks, then removes the runs' folders; leaves for the list of runs."""
-    st.write(
-        f"Delete {_named(run_ids)}? The folder goes, with its logs, rollouts and models. "
-        "The curves in MLflow stay there but are no longer shown here. This can't be undone."
-    )
-    _confirm("Delete", ":material/delete:", _delete, run_ids)
+    """Asks, then moves the runs to the trash; leaves for the list of runs."""
+    trash.confirm(run_ids)
 
 
 def _confirm(word: str, icon: str, action: Callable, run_ids: list[str]) -> None:
@@ -99,17 +89,15 @@ def _confirm(word: str, icon: str, action: Callable, run_ids: list[str]) -> None
         st.rerun()
 
 
-@told
+@acts
 def _stop(run_ids: list[str]) -> None:
     for run_id in run_ids:
         launcher.stop(find_run(default_runs_dir(), run_id))
 
 
-@told
-def _delete(run_ids: list[str]) -> None:
-    frame.go("pages/overview.py")
-    for run_id in run_ids:
-        launcher.delete(find_run(default_runs_dir(), run_id))
+@acts
+def _resume(run_id: str) -> None:
+    launcher.resume(find_run(default_runs_dir(), run_id))
 
 
 def _named(run_ids: list[str]) -> str:
@@ -120,17 +108,25 @@ def _named(run_ids: list[str]) -> str:
 def run_actions(known: Known) -> None:
     """The row of buttons of one run."""
     with st.container(horizontal=True, width="content"):
-        if not known.status.final:
+        if not known.status.final and may_act():
             stopping = known.status.state == "stopping"
             label = "Stopping" if stopping else "Stop"
             if st.button(label, icon=":material/stop:", disabled=stopping, key="run_stop"):
                 confirm_stop([known.id])
+        if known.status.state in ("stopped", "failed") and may_act():
+            about = "Goes on from the agents' last common checkpoint."
+            icon = ":material/resume:"
+            st.button("Resume", icon=icon, key="run_resume", help=about, on_click=_resume, args=(known.id,))
         if st.button("Compare", icon=":material/compare_arrows:", key="run_compare"):
             st.switch_page("pages/compare.py", query_params={"runs": known.id})
         if st.button("Use as template", icon=":material/content_copy:", key="run_template"):
             st.switch_page("pages/new_run.py", query_params={"from": known.id})
-        if known.status.final and st.button("Delete", icon=":material/delete:", key="run_delete"):
-            confirm_delete([known.id])
+        if may_act() and st.button("Label", icon=":material/sell:", key="run_label", help="Name, note and tags"):
+            labels.edit(known.id, known.config.name)
+        if known.status.final:
+            keeping.menu(known)
+            if may_act() and st.button("Delete", icon=":material/delete:", key="run_delete"):
+                confirm_delete([known.id])
 
 
 def method_label(method: str) -> str:

@@ -15,14 +15,16 @@ import streamlit as st
 
 from corl_core.config import ConfigError
 from corl_core.data.questions import DataError
+from corl_core.figures.errors import FigureError
+from corl_core.rollouts.shards import ShardError
 from corl_core.runs.folder import RunNotFound
 from corl_core.runs.launch import LaunchError
-from corl_core.tracking.reader import TrackingUnavailable
+from corl_core.tracking.errors import TrackingUnavailable
 from pages.components.text import plain
 
 P = ParamSpec("P")
 log = logging.getLogger(__name__)
-EXPLAINED = (ConfigError, DataError, LaunchError, RunNotFound, TrackingUnavailable)
+EXPLAINED = (ConfigError, DataError, FigureError, LaunchError, RunNotFound, ShardError, TrackingUnavailable)
 BUG = "Something in the dashboard itself went wrong. The details are in the terminal it runs in."
 _PENDING = "boundary.pending"
 _VISIT = "boundary.visit"

@@ -5,8 +5,9 @@ import streamlit as st
 from corl_core import ring
 from corl_core.config import RunConfig
 from corl_core.figures.ring import ring_plot, ring_sentence
+from corl_core.methods import SIGNALS
 from corl_core.tiny_names import FAMILIES, SCHOOLS, find_school, is_tiny
-from pages.components import agents, draft
+from pages.components import agents, draft, signals
 from pages.components.chart import chart
 from pages.components.fields import problem
 from pages.components.text import plain
@@ -42,18 +43,20 @@ def ring_drawing(config: RunConfig | None) -> None:
     if len(set(names)) != len(names) or not all(names):
         st.caption("The ring is drawn once every agent has a name of its own.")
         return
-    order = draft.get("ring") or names
-    peers = config.peers() if config else _likely_peers(order)
+    given = draft.get("ring") or names
+    order = names if isinstance(given, dict) else given
+    peers = config.peers() if config else _likely_peers(given)
     sentence = ring_sentence(names, peers)
     chart(ring_plot(order, peers), "ring", sentence, height=230, bar=False)
     st.caption(plain(sentence))
 
 
-def _likely_peers(order: list[str]) -> dict[str, str]:
+def _likely_peers(order: ring.Ring) -> dict[str, str]:
     """RunConfig.peers of a draft that isn't valid yet."""
-    if draft.get("method") == "corl":
+    names = signals.chosen()
+    if "corl" in names:
         return ring.peers(order)
-    return {name: name for name in order} if draft.get("method") == "ttrl" else {}
+    return {name: name for name in order} if any(SIGNALS[name].votes for name in names) else {}
 
 
 def _agent(place: int, count: int, problems: dict[str, str]) -> None:

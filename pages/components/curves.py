@@ -1,15 +1,18 @@
 """The curves of the Run page: what is asked of the store, and the cards in their grid."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
+from corl_core.figures.bands import alarm_bands
 from corl_core.figures.curves import accuracy_curves, agent_curves, pair_curves
 from corl_core.figures.lines import agent_line
 from corl_core.figures.spec import Figure
 from corl_core.metrics import describe
-from pages.components import data
+from pages.components import data, link, zoom
 from pages.components.chart import chart_card
 from pages.components.data import Known
 from pages.components.text import plain
@@ -39,9 +42,19 @@ def choose_measure() -> str:
     return choose("Error overlap as", MEASURES, "kappa", "overlap", about)
 
 
-def choose(label: str, words: Mapping[str, str], default: str, key: str, about: str) -> str:
-    """One of the names in `words`, chosen by the person and kept in the URL as `key`."""
-    chosen = st.segmented_control(
+def choose(
+    label: str,
+    words: Mapping[str, str],
+    default: str,
+    key: str,
+    about: str,
+    on_change: Callable[[], None] | None = None,
+    wrap: bool = False,
+) -> str:
+    """One of the names in `words`, chosen by the person and kept in the URL as `key`; many names `wrap` on a narrow screen."""
+    link.check(key, words.values(), label)
+    control = st.pills if wrap else st.segmented_control
+    chosen = control(
         label,
         list(words),
         default=default,
@@ -50,6 +63,7 @@ def choose(label: str, words: Mapping[str, str], default: str, key: str, about: 
         bind="query-params",
         format_func=words.get,
         help=about,
+        on_change=on_change,
     )
     return chosen if chosen in words else default  # a link may say anything
 
@@ -97,4 +111,8 @@ def _card(known: Known, figure: Figure, key: str, metric: str) -> None:
         waiting = NO_TRUTH if found.needs_truth else "No values were logged."
     if found.scope == "cohort" and len(known.config.agents) < 2:
         waiting = ONE_AGENT
-    chart_card(figure, f"curve.{key}", found.doc, waiting, known.id)
+    last = max((int(line.x[-1]) for line in figure.series), default=0)
+    figure = replace(figure, bands=alarm_bands(known.status.raised, max(last, known.status.step)))
+    name = f"curve.{key}"
+    box, follow = zoom.boxes().get(key), partial(zoom.follow, key, name)
+    chart_card(figure, name, found.doc, waiting, known.id, box, follow, growing=not known.status.final)

@@ -1,7 +1,8 @@
 """Cached queries: the runs on disk, their configs, and their metrics.
 
 A run's state is read anew each time, for it must be honest; its config is parsed once.
-Metrics are kept for two seconds, so that several charts and several readers share a query.
+Tables of metrics are kept for two seconds, so that several charts and several readers share a query; they are shared, so
+nobody changes them. The readers keep what they read and ask the store for what is new (corl_core/tracking/reader.py).
 """
 
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ import pandas as pd
 import streamlit as st
 
 from corl_core.config import ConfigError, RunConfig
+from corl_core.figures.palette import group_slots as group_slots_of
 from corl_core.figures.palette import run_slots
 from corl_core.runs.folder import Run, Status, all_runs, default_runs_dir
+from corl_core.runs.labels import shown_name
 from corl_core.tracking import reader
 from corl_core.tracking.store import tracking_uri
 from pages.components.text import short_moment
@@ -34,9 +37,14 @@ class Known:
         return self.run.id
 
     @property
+    def name(self) -> str:
+        """What a person calls it: the name they gave it, else its configuration's."""
+        return shown_name(self.run)
+
+    @property
     def label(self) -> str:
         """Name, seed and time of start: tells apart two runs of one name."""
-        return f"{self.config.name}, seed {self.config.seed}, {short_moment(self.status.created)}"
+        return f"{self.name}, seed {self.config.seed}, {short_moment(self.status.created)}"
 
 
 def runs() -> tuple[list[Known], list[str]]:
@@ -71,6 +79,11 @@ def slots(run_ids: list[str]) -> dict[str, int]:
     return run_slots(default_runs_dir(), run_ids)
 
 
+def group_slots(oldest: dict[str, int]) -> dict[str, int]:
+    """Each group's colour slot: that of its oldest run when it was first seen."""
+    return group_slots_of(default_runs_dir(), oldest)
+
+
 @dataclass(frozen=True)
 class Metrics:
     """A table of metrics, or why it is empty."""
@@ -91,11 +104,24 @@ def latest(run_ids: list[str], keys: list[str] | None = None) -> Metrics:
     return Metrics(frame, notice)
 
 
+def tags(run_ids: list[str]) -> dict[str, dict[str, str]]:
+    """The tags of each run in MLflow; {} where the store can't be read."""
+    return _tags(tracking_uri(default_runs_dir()), tuple(run_ids))
+
+
+@st.cache_resource(ttl=FRESH_S, max_entries=20, show_spinner=False)
+def _tags(uri: str, run_ids: tuple[str, ...]) -> dict[str, dict[str, str]]:
+    try:
+        return reader.tags(uri, list(run_ids))
+    except reader.TrackingUnavailable:
+        return {}  # the curves say why
+
+
 def _frozen(keys: list[str] | None) -> tuple[str, ...] | None:
     return None if keys is None else tuple(keys)
 
 
-@st.cache_data(ttl=FRESH_S, max_entries=50, show_spinner=False)
+@st.cache_resource(ttl=FRESH_S, max_entries=20, show_spinner=False)
 def _read(what: str, uri: str, run_ids: tuple[str, ...], keys: tuple[str, ...] | None) -> tuple[pd.DataFrame, str]:
     query = reader.history if what == "history" else reader.latest
     wanted = None if keys is None else list(keys)

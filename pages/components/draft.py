@@ -13,8 +13,10 @@ import streamlit as st
 
 from corl_core.config import RunConfig, load_config
 from corl_core.config_errors import config_problems
+from corl_core.methods import SIGNALS, WEIGHTED
 from pages.components.boundary import told
 
+FIRST_WEIGHTS = {"corl": 1.0, "format": 0.1}  # of a weighted sum, until the person has chosen
 _DRAFT, _REVISION = "draft.values", "draft.revision"
 
 
@@ -74,6 +76,19 @@ def take(path: str) -> None:
     put(path, value.strip() or None if isinstance(value, str) and optional_text(path) else value)
     if path == "method" or path.endswith(".name"):
         put("ring", None)  # the agents' order again: a ring names the agents of a Co-RL cohort
+    if path == "method":
+        _forget_old_method()
+
+
+def _forget_old_method() -> None:
+    """What only another method has would be refused: weights, votes, the choice by peers' agreement."""
+    method = get("method")
+    put("signal.weights", dict(FIRST_WEIGHTS) if method == WEIGHTED else None)
+    signals = get("signal.weights") or [method]
+    if not any(SIGNALS[name].votes for name in signals):
+        put("vote.num_votes", None)
+    if "corl" not in signals and get("eval.checkpoint") == "peer_agreement":
+        put("eval.checkpoint", "last")
 
 
 def optional_text(path: str) -> bool:

@@ -9,7 +9,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 import streamlit as st
 from pydantic.fields import FieldInfo
 
-from corl_core.config import METHOD_LABELS, RunConfig
+from corl_core.config import RunConfig
+from corl_core.methods import METHOD_LABELS
 from pages.components import draft
 from pages.components.text import plain
 
@@ -25,6 +26,14 @@ LABELS = {
     "num_samples": "Samples a held-out question",
     "min_share": "Smallest vote share that counts",
     "tie": "A tied vote",
+    "num_votes": "Completions that vote",
+    "no_answer_reward": "Reward without an answer",
+    "random_frac": "Share of completions rewarded",
+    "alpha_start": "Teacher's share, first step",
+    "alpha_end": "Teacher's share, last step",
+    "eval.checkpoint": "Weights that are kept",
+    "checkpoints.every_steps": "Checkpoint every (steps)",
+    "alarms.action": "When an alarm goes off",
     "timeout_s": "Longest wait for a peer (s)",
     "data.train": "Training questions",
     "data.eval": "Held-out questions from",

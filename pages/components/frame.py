@@ -20,8 +20,13 @@ def navigation() -> Any:
         [
             st.Page("pages/overview.py", title="Runs", icon=":material/list:", default=True),
             st.Page("pages/new_run.py", title="New run", icon=":material/add:"),
+            st.Page("pages/picker.py", title="Cohort picker", icon=":material/group_add:"),
             st.Page("pages/run.py", title="Run", icon=":material/show_chart:"),
             st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),
+            st.Page("pages/votes.py", title="Votes", icon=":material/how_to_vote:"),
+            st.Page("pages/theory.py", title="Theory", icon=":material/functions:"),
+            st.Page("pages/figures.py", title="Figures", icon=":material/image:"),
+            st.Page("pages/doctor.py", title="Doctor", icon=":material/stethoscope:"),
         ],
         position="top",
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from corl_core.runs.folder import default_runs_dir, find_run
+from corl_core.runs.speed import STEPS, run_speed
 from pages.components import data
 from pages.components.boundary import guard
 from pages.components.data import Known
@@ -84,6 +85,26 @@ def headline(known: Known) -> None:
         if status.reason:
             st.markdown(plain(status.reason[:1].upper() + status.reason[1:]))
     progress(known)
+    if pace := speed_words(known):
+        st.caption(pace)
+
+
+def speed_words(known: Known) -> str:
+    """The pace of the cohort: now while it runs, over the whole run once it has ended; empty when it is not known."""
+    status = known.status
+    if status.final:
+        took = (status.ended or 0.0) - (status.started or status.ended or 0.0)
+        return f"{_rate(status.step / took)} on average, evaluations included" if status.step and took > 0 else ""
+    now = run_speed(known.run) if status.state == "running" else None
+    if now is None:
+        return ""
+    tokens = f" and {now.tokens_per_s:,.0f} tokens/s of all agents together" if now.tokens_per_s else ""
+    return f"{_rate(now.steps_per_s)}{tokens}, over the last {STEPS} steps"
+
+
+def _rate(steps_per_s: float) -> str:
+    """Steps a second, or seconds a step where that reads better."""
+    return f"{steps_per_s:.3g} steps/s" if steps_per_s >= 0.5 else f"{duration(1 / steps_per_s)} a step"
 
 
 def logs(known: Known, agents: list[str]) -> None:

@@ -92,7 +92,7 @@ def _not_shown(sources: list[str]) -> str:
     kept = uploads.folder(default_runs_dir()).resolve()
     if all(source == ARITHMETIC or kept in Path(source).resolve().parents for source in sources) or not why_not_launch():
         return ""
-    return "Files and datasets are not shown, because the dashboard listens beyond this machine and has no login."
+    return f"Files and datasets are not shown. {why_not_launch()}"
 
 
 def _is_remote(source: str) -> bool:
@@ -114,7 +114,7 @@ def _stamp(source: str) -> tuple[int, int]:
 
 
 def _relevant(config: RunConfig) -> str:
-    values = config.model_dump(include={*READ, "grpo", "eval"})
+    values = config.model_dump(include={*READ, "grpo", "eval", "signal"})
     values["grpo"] = {key: values["grpo"][key] for key in READ_GRPO}
     values["eval"] = {"num_questions": values["eval"]["num_questions"]}
     return RunConfig.model_validate({"name": "preview"} | values).to_yaml()

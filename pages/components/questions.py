@@ -10,6 +10,7 @@ from corl_core.data.preflight import Report
 from corl_core.data.sources import ARITHMETIC
 from corl_core.runs.folder import default_runs_dir
 from pages.components import draft, preview
+from pages.components.access import acts
 from pages.components.boundary import told
 from pages.components.fields import field, grid, problem, spec
 
@@ -57,7 +58,7 @@ def is_dataset(source: str | None) -> bool:
     return bool(source) and source != ARITHMETIC and not Path(source).is_file() and is_dataset_id(source)
 
 
-@told
+@acts
 def _take_upload() -> None:
     """The uploader's callback: the file is checked and kept, and becomes the training questions."""
     upload = st.session_state[draft.key("upload")]

@@ -1,40 +1,50 @@
-"""The table of first and last values: one row a group, mean ± standard deviation over its runs."""
+"""The table of what the runs came to: one row a metric and group, and its files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
-from corl_core.figures.compare import Group
-from corl_core.figures.lines import first_and_last, run_lines
-from corl_core.metrics import describe
+from corl_core.figures.compare import Facts, Group
+from corl_core.figures.ends import results_tex, summary
+from corl_core.figures.text import for_cell
+
+SPREAD = "Sample standard deviation over the runs."
+ABOUT = {
+    "N": "Runs of the group that have a value.",
+    "First": "The first value, mean over the runs.",
+    "± first": SPREAD,
+    "Final": "The last value, mean over the runs.",
+    "± final": SPREAD,
+    "Best": "The best value of each run, mean over the runs: the highest, or the lowest of errors, overlaps and times.",
+    "± best": SPREAD,
+    "At step": "The step of the best value, mean over the runs.",
+    "Difference": "Value less the baseline's at the last step that both have, seed by seed, mean over the pairs.",
+    "± difference": "Half the 95% confidence interval of the difference (Student's t); none for one pair.",
+    "Pairs": "Seeds that both groups have.",
+}
 
 
-def show(history: pd.DataFrame, metrics: Sequence[str], groups: Sequence[Group]) -> None:
-    """Draws the table, with a download of its numbers."""
-    table = summary(history, metrics, groups)
-    st.dataframe(table, hide_index=True, alt="First and last value of each metric, by group")
+def show(
+    history: pd.DataFrame, metrics: Sequence[str], groups: Sequence[Group], baseline: Group | None, facts: Mapping[str, Facts]
+) -> None:
+    """Draws the table, which sorts by number, with its CSV and LaTeX."""
+    table = summary(history, metrics, groups, baseline, facts).dropna(axis="columns", how="all")
+    whole = ("N", "Pairs")
+    columns = {
+        name: st.column_config.NumberColumn(help=about, format="%d" if name in whole else "%.4g")
+        for name, about in ABOUT.items()
+        if name in table
+    }
+    st.dataframe(table, column_config=columns, hide_index=True, alt="First, final and best value of each metric, by group")
+    files = {"csv": partial(_csv, table), "tex": partial(results_tex, history, metrics, groups)}
+    with st.container(horizontal=True):
+        for word, (kind, made) in zip(("CSV", "LaTeX"), files.items(), strict=True):
+            st.download_button(
+                word, made, f"results.{kind}", icon=":material/download:", key=f"results.{kind}", on_click="ignore"
+            )
 
 
-def summary(history: pd.DataFrame, metrics: Sequence[str], groups: Sequence[Group]) -> pd.DataFrame:
-    """Run or group, N, and "first → last" of each metric as text; empty where not logged."""
-    rows = [{"Run": group.label, "N": len(group.run_ids)} for group in groups]
-    for metric in metrics:
-        ends = first_and_last(run_lines(history, metric)).set_index("run_id")
-        for row, group in zip(rows, groups, strict=True):
-            own = ends[ends.index.isin(group.run_ids)]
-            row[describe(metric).label] = _ends(own)
-    return pd.DataFrame(rows)
-
-
-def _ends(own: pd.DataFrame) -> str:
-    if own.empty:
-        return ""
-    return f"{_spread(own['first'])} → {_spread(own['last'])}"
-
-
-def _spread(values: pd.Series) -> str:
-    """The mean, as in 0.700 ± 0.020 over several runs (sample standard deviation)."""
-    digits = ".3f" if values.abs().max() < 10 else ",.0f"
-    mean = f"{values.mean():{digits}}"
-    return mean if len(values) < 2 else f"{mean} ± {values.std():{digits}}"
+def _csv(table: pd.DataFrame) -> bytes:
+    return table.assign(Run=table["Run"].map(for_cell)).to_csv(index=False).encode()

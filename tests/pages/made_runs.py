@@ -99,6 +99,7 @@ def _write_agent(run: Run, agent: str, place: int, done: int) -> None:
             label = round(8 * min(1, max(0, level + noise.gauss(0, 0.12)))) / 8
             spread = max(0.02, 0.34 - gain * 0.6 * step / steps + noise.gauss(0, 0.03))
             metrics = {"pseudo_label_accuracy": label, "reward_std": spread, "reward": level}
+            metrics |= {"tokens": 1000 * (step + 1), "step_time_s": 0.5}
             journal.write("step", step=step, metrics=metrics)
 
 

@@ -10,7 +10,7 @@ VISIT_ALL = """
 import sys
 from streamlit.testing.v1 import AppTest
 at = AppTest.from_file("app.py", default_timeout=30).run()
-for page in ("new_run", "run", "compare", "overview"):
+for page in ("new_run", "run", "compare", "theory", "overview"):
     at.switch_page(f"pages/{page}.py").run()
     assert not at.exception and not at.error, page
 print([name for name in HEAVY if name in sys.modules])

@@ -1,5 +1,6 @@
 """New run page: presets, agents, errors beside their fields, exact command, launch once."""
 
+import pytest
 import yaml
 
 from corl_core.config import load_config
@@ -125,3 +126,45 @@ def test_a_pasted_answer_is_text_and_never_html(app, empty_store):
     shown = [element.value for element in at.code if "<img" in element.value]
     assert len(shown) == 1 and not at.exception
     assert not any(element.proto.allow_html for element in at.markdown if "<img" in element.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "own", "votes", "arrows", "loops"),
+    [
+        ("intuitor", (), False, 0, 0),
+        ("rent", ("signal.no_answer_reward",), False, 0, 0),
+        ("co_rewarding_2", ("signal.alpha_start", "signal.alpha_end"), True, 0, 3),
+        ("random", ("signal.random_frac",), False, 0, 0),
+        ("corl", (), True, 3, 0),
+    ],
+)
+def test_a_method_shows_the_fields_that_it_uses_and_no_others(method, own, votes, arrows, loops, app, empty_store, charts):
+    at = app(empty_store, "new_run")
+    field(at, "method").select(method).run()
+    widgets = [*at.number_input, *at.selectbox, *at.text_input]
+    shown = {path for widget in widgets if widget.key and (path := widget.key.partition(".")[2]).startswith(("signal.", "vote."))}
+    assert shown == {*own, *(("vote.tie", "vote.min_share", "vote.num_votes") if votes else ())}
+    ring = charts(at)["ring"]["layout"]
+    assert (len(ring["annotations"]), len(ring["shapes"])) == (arrows, loops)
+    assert shown_yaml(at)["method"] == method and not at.exception
+
+
+def test_a_weighted_sum_takes_signals_and_their_weights(app, empty_store):
+    at = app(empty_store, "new_run")
+    field(at, "method").select("weighted").run()
+    assert shown_yaml(at)["signal"]["weights"] == {"corl": 1.0, "format": 0.1}
+    field(at, "signal.weights.format").set_value(0.5).run()
+    next(w for w in at.multiselect if w.key.endswith(".signals")).set_value(["corl", "format", "rent"]).run()
+    assert shown_yaml(at)["signal"]["weights"] == {"corl": 1.0, "format": 0.5, "rent": 1.0}
+    field(at, "method").select("ttrl").run()
+    assert "signal" not in shown_yaml(at) and not at.button(key="launch").disabled
+
+
+def test_what_only_the_old_method_had_is_forgotten(app, empty_store):
+    at = app(empty_store, "new_run")
+    field(at, "vote.num_votes").set_value(16).run()
+    field(at, "eval.checkpoint").select("peer_agreement").run()
+    assert shown_yaml(at)["vote"]["num_votes"] == 16
+    field(at, "method").select("intuitor").run()
+    assert "vote" not in shown_yaml(at) and "checkpoint" not in shown_yaml(at)["eval"]
+    assert not at.button(key="launch").disabled

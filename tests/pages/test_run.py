@@ -16,7 +16,7 @@ def test_a_finished_run_has_accuracy_and_the_four_headline_curves(app, finished_
     at = app(finished_store, "run", run=ids(finished_store, "demo-0000")[0])
     drawn = charts(at)
     assert not at.exception and not at.error
-    assert list(drawn) == ["curve.accuracy", *HEADLINES]
+    assert list(drawn) == ["curve.accuracy", *HEADLINES, "run.ring"]
     names = [trace["name"] for trace in drawn["curve.accuracy"]["data"]]
     assert names[:2] == ["llama", "llama, majority"] and len(names) == 6
     lines = [trace for trace in drawn["curve.agreement"]["data"] if trace.get("name")]

@@ -1,0 +1,23 @@
+"""Theory: what should happen when models learn from votes, and whether it did in a run."""
+
+import streamlit as st
+
+from pages.components import curves, frame, theory, theory_flow, theory_run
+
+VIEWS = {"flow": "What should happen", "run": "Against a run"}
+
+frame.require()
+st.title("Theory")
+theory.about()
+view = curves.choose("View", VIEWS, "flow", "view", "The model on its own, or held against a run with true answers.")
+if view == "run":
+    theory_run.show()
+    st.stop()
+
+theory.examples()
+setting = theory.controls()
+other = theory.choose_other()
+theory_flow.planes(setting, other)
+st.caption(theory.NO_GENERALISATION)
+theory_flow.several_answers(setting)
+theory_flow.where_it_hurts()
