@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from corl_core.figures.grouping import ALONE, SEEDS
 from corl_core.figures.paper.catalogue import CATALOGUE, DRAWN, find
-from corl_core.figures.paper.groups import ALONE, SEEDS
 from corl_core.figures.paper.recipe import Recipe
 from corl_core.figures.seeds import CENTERS, SPREADS
 from corl_core.figures.venues import DPIS, SPANS, VENUES, WIDTHS

@@ -14,10 +14,11 @@ from corl_core.figures.bars import Bars
 from corl_core.figures.compare import Group
 from corl_core.figures.errors import FigureError
 from corl_core.figures.export import ALL_FORMATS, export, to_csv
+from corl_core.figures.grouping import SEEDS
 from corl_core.figures.paper import table
 from corl_core.figures.paper.catalogue import TABLE, draw, find, keys
 from corl_core.figures.paper.dynamics import Choice
-from corl_core.figures.paper.groups import SEEDS, grouped
+from corl_core.figures.paper.groups import grouped
 from corl_core.figures.spec import Figure
 from corl_core.figures.stamp import Stamp
 from corl_core.figures.venues import Look, look
