@@ -70,7 +70,7 @@ class Agent:
             self.exchange.leave()
         self.recorder.flush()
         if self.model is not None:
-            self.selection.finish(self.step)
+            self.selection.finish(self.step, may_go_on=self.stop_requested)
         if not self.stop_requested:
             shutil.rmtree(checkpoints.folder(self.folder), ignore_errors=True)  # nothing is left to go on with
         self.recorder.journal.write("end", stopped=self.stop_requested)

@@ -40,14 +40,16 @@ class Selection:
         path = self._folder / "best" / VALUE
         return tuple(json.loads(path.read_text())) if path.exists() else None
 
-    def finish(self, step: int) -> None:
-        """Leaves the chosen weights in `model/`, and the rule, step and value in the journal."""
+    def finish(self, step: int, may_go_on: bool) -> None:
+        """Leaves the chosen weights in `model/`, and the rule, step and value in the journal. A run that may be resumed keeps
+        its best so far to compare with."""
         value, chosen = self._best or (None, step)
         if self._best is None:
             self._save(self._folder / "model")
         else:
             shutil.rmtree(self._folder / "model", ignore_errors=True)
-            (self._folder / "best").rename(self._folder / "model")
-            (self._folder / "model" / VALUE).unlink()
+            shutil.copytree(self._folder / "best", self._folder / "model", ignore=shutil.ignore_patterns(VALUE))
+            if not may_go_on:
+                shutil.rmtree(self._folder / "best")
         uses_truth = self.rule == "ground_truth"
         self._journal.write("checkpoint", step=chosen, rule=self.rule, value=value, uses_truth=uses_truth)
