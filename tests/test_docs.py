@@ -40,7 +40,7 @@ def test_every_file_that_the_readme_names_exists():
     named = set(re.findall(r"`((?:corl_core|pages|tests|static)/[\w./]*|[\w]+\.(?:py|txt))`", README))
     named |= set(re.findall(r"\]\((static/[^)]+)\)", README))
     assert len(named) >= 10
-    inside = ("", "corl_core/", "corl_core/training/", "corl_core/runs/", "corl_core/data/")
+    inside = ("", "corl_core/", "corl_core/training/", "corl_core/runs/", "corl_core/data/", "corl_core/figures/")
     missing = [name for name in named if not any((ROOT / folder / name).exists() for folder in inside)]
     assert missing == []
 

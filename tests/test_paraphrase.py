@@ -43,7 +43,7 @@ def test_only_the_agent_told_to_is_prompted_with_the_paraphrase(tmp_path):
     for name in ("llama", "qwen2"):
         agent = Agent(run, name, port=0)
         agent.tokenizer = make_tokenizer()
-        prompts[name] = agent._prompt(question)
+        prompts[name] = agent._read_prompt(question)
     assert prompts == {"llama": "47+38=", "qwen2": "38+47="}
 
 
