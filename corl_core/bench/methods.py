@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corl_core.bench.demo import spread, train_all
-from corl_core.config import load_config
+from corl_core.config import ConfigError, load_config
 from corl_core.runs import journal
 from corl_core.runs.folder import Run
 from corl_core.runs.results import results
@@ -83,12 +83,12 @@ def measure(arms: Sequence[Arm], seeds: Sequence[int], runs_dir: Path, overrides
 
 
 def chosen(names: Sequence[str] | None) -> list[Arm]:
-    """The arms whose name contains one of `names`, whatever the case; all without names. Raises ValueError."""
+    """The arms whose name contains one of `names`, whatever the case; all without names. Raises ConfigError."""
     if not names:
         return list(ARMS)
     found = [arm for arm in ARMS if any(name.lower() in arm.name.lower() for name in names)]
     if not found:
-        raise ValueError(f"--arms {' '.join(names)}: no arm is called that; there are {'; '.join(arm.name for arm in ARMS)}")
+        raise ConfigError(f"--arms {' '.join(names)}: no arm is called that; there are {'; '.join(arm.name for arm in ARMS)}")
     return found
 
 
