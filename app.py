@@ -8,12 +8,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.components import boundary, frame, plotly_js
+from pages.components import access, boundary, frame, plotly_js, trash
 
 ICONS = Path(__file__).parent / "pages" / "components"
 
 st.set_page_config(page_title="Co-RL Lab", page_icon=str(ICONS / "icon.png"), layout="wide")
 st.logo(str(ICONS / "icon.svg"), size="small")
+access.gate()
 with boundary.guard():
     plotly_js.ensure()
 
@@ -21,5 +22,7 @@ page = frame.navigation()
 frame.follow()
 boundary.note_visit(page.url_path)
 boundary.show_pending()
+access.who()
+trash.undo_notice()
 with boundary.guard():
     frame.run(page)

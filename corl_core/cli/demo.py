@@ -1,6 +1,7 @@
 """`app`: the dashboard. `demo`: the demo cohort, trained for real, and the dashboard on it."""
 
 import argparse
+import errno
 import os
 import signal
 import socket
@@ -9,7 +10,11 @@ import sys
 import time
 import webbrowser
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psutil
+
+from corl_core import security
 from corl_core.cli.progress import follow
 from corl_core.cli.runs import add_overrides
 from corl_core.config import load_config
@@ -18,6 +23,7 @@ from corl_core.runs.folder import Run, all_runs
 from corl_core.runs.results import results
 
 HOST = "127.0.0.1"
+FAMILIES = (socket.AF_INET, socket.AF_INET6)
 APP = launch.PROJECT / "app.py"
 
 
@@ -29,6 +35,11 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     add_overrides(demo)
     for verb in (app, demo):
         verb.add_argument("--port", type=_port, default=8501, help="the dashboard's port (default: 8501)")
+        verb.add_argument("--address", default=HOST, help="where the dashboard listens (default: this machine alone)")
+        text = "a name or address that people type to reach it, beside --address and this machine's own; may be given again"
+        verb.add_argument("--host", action="append", default=[], metavar="NAME", help=text)
+        text = "listen on an --address that other machines reach, without a login: anybody there can start programs here"
+        verb.add_argument(security.ALLOW_OPTION, action="store_true", dest="allow_anyone", help=text)
         verb.add_argument("--no-browser", action="store_true", help="print the address only")
 
 
@@ -66,7 +77,7 @@ def _demo(arguments: argparse.Namespace) -> int:
             print(f"The run {status.state}. {status.reason}", file=sys.stderr)
             return 1
         _report(run)
-        print(f"The dashboard stays at http://{HOST}:{arguments.port}/run?run={run.id} until Ctrl-C.", flush=True)
+        print(f"The dashboard stays at {_site(arguments)}/run?run={run.id} until Ctrl-C.", flush=True)
         dashboard.wait()
         return 0
     except KeyboardInterrupt:
@@ -82,31 +93,62 @@ def _live_demo(runs_dir: Path) -> Run | None:
 
 
 def _start_dashboard(arguments: argparse.Namespace) -> subprocess.Popen:
-    """Streamlit on the loopback address, ended with this process. Raises LaunchError when the port is taken."""
+    """Streamlit on the address asked for, ended with this process. Raises LaunchError for an address that would let anybody in,
+    and when the port is taken."""
+    said = {security.ALLOW_ANYONE: "1"} if arguments.allow_anyone else {}
+    environment = os.environ | {"CORL_RUNS": str(arguments.runs)} | said
+    login = security.read_login(security.secrets_files(launch.PROJECT))
+    if why := security.refusal(arguments.address, login, environment):
+        raise launch.LaunchError(f"the dashboard does not start: {why}")
     signal.signal(signal.SIGTERM, _interrupt)
-    with socket.socket() as probe:
+    with socket.socket(_family(arguments.address)) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, arguments.port))
+            probe.bind((arguments.address, arguments.port))
         except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                what = f"cannot listen on {arguments.address}: {error.strerror or error}"
+                raise launch.LaunchError(f"{what}; give an address of this machine") from error
             other = f"make {arguments.verb} PORT={arguments.port + 1}"
             raise launch.LaunchError(f"port {arguments.port} is in use: close what uses it, or run: {other}") from error
     arguments.runs.mkdir(parents=True, exist_ok=True)
     log = (arguments.runs / "dashboard.log").open("ab")
-    options = ["--server.port", str(arguments.port), "--server.headless", "true"]
+    options = ["--server.address", arguments.address, "--server.port", str(arguments.port), "--server.headless", "true"]
+    for host in allowed_hosts(arguments.address, arguments.host):
+        options += ["--server.allowedHosts", host]
     command = [sys.executable, "-m", "streamlit", "run", str(APP), *options]
     return subprocess.Popen(
         command, cwd=launch.PROJECT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-        env=os.environ | {"CORL_RUNS": str(arguments.runs)},
+        env=environment,
     )  # fmt: skip
 
 
+def allowed_hosts(address: str, more: list[str]) -> list[str]:
+    """The names under which browsers may come, so that no foreign name can be pointed at the dashboard (DNS rebinding)."""
+    names = ["localhost", HOST, "::1", address, *more]
+    if not security.is_loopback(address):
+        own = [one.address.partition("%")[0] for each in psutil.net_if_addrs().values() for one in each if one.family in FAMILIES]
+        names += [socket.gethostname(), socket.getfqdn(), *own]
+    return list(dict.fromkeys(name.lower() for name in names if name and name not in ("0.0.0.0", "::")))
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def _site(arguments: argparse.Namespace) -> str:
+    """How a browser on this machine reaches it."""
+    host = HOST if arguments.address in ("0.0.0.0", "::", "localhost") else arguments.address
+    return f"http://{f'[{host}]' if ':' in host else host}:{arguments.port}"
+
+
 def _open(arguments: argparse.Namespace, page: str) -> None:
-    url = f"http://{HOST}:{arguments.port}/{page}"
+    url = f"{_site(arguments)}/{page}"
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex((HOST, arguments.port)) == 0:
+        host = urlsplit(url).hostname or HOST
+        with socket.socket(_family(host)) as probe:
+            if probe.connect_ex((host, arguments.port)) == 0:
                 break
         time.sleep(0.1)
     print(f"Dashboard: {url}", flush=True)

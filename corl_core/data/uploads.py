@@ -10,6 +10,7 @@ from corl_core.data.questions import DataError
 MAX_BYTES = 10 * 2**20
 MAX_UNPACKED_BYTES = 200 * 2**20
 MAX_NAME = 80
+MAX_KEPT = 500  # files
 
 
 def folder(runs_dir: Path) -> Path:
@@ -41,6 +42,8 @@ def keep(content: bytes, runs_dir: Path, name: str = "upload") -> Path:
     path = folder(runs_dir) / f"{hashlib.sha256(content).hexdigest()[:16]}.{kind}"
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
+        if len(list(path.parent.iterdir())) >= MAX_KEPT:
+            raise DataError(f"{MAX_KEPT} uploads are kept already; remove some from {path.parent}, or give a file's path instead")
         unfinished = path.with_suffix(".part")
         unfinished.write_bytes(content)
         unfinished.replace(path)

@@ -2,20 +2,24 @@
 
 One parent run a cohort, one child run an agent. What has been logged is remembered as byte offsets into the journals in
 tracking.json, written after MLflow has confirmed; a line logged twice after a crash is the same row with the same time
-stamp, which MLflow keeps once. When MLflow is down or slow the journals simply wait.
+stamp, which MLflow keeps once, and a run that MLflow made before it could be noted is found by its tags. When MLflow is down or
+slow the journals simply wait.
 """
 
 import json
 import subprocess
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from corl_core.config import RunConfig
 from corl_core.methods import METHOD_LABELS
-from corl_core.runs.folder import Run, Status, write_atomically
-from corl_core.runs.journal import Tail
+from corl_core.runs.folder import QUEUED, Run, Status, locked, write_atomically
+from corl_core.runs.journal import Tail, whole_bytes
+from corl_core.runs.settle import mark_told, settle
 from corl_core.security import masked
 from corl_core.tracking.store import EXPERIMENT, ensure_store, tracking_uri
 
@@ -37,12 +41,16 @@ class RunLogger:
     def __init__(self, run: Run, uri: str):
         self.run, self.uri = run, uri
         self._path = run.path / "tracking.json"
-        everything = json.loads(self._path.read_text()) if self._path.exists() else {}
-        self._state: dict[str, Any] = everything.get(masked(uri, {}), {"runs": {}, "offsets": {}})
+        self._state: dict[str, Any] = {}
         self._client: Any = None
+        self._load()
 
     def flush(self) -> None:
         """Logs every whole journal line not yet logged. Raises whatever MLflow raises; nothing is lost by that."""
+        with self._alone():
+            self._flush()
+
+    def _flush(self) -> None:
         self._connect()
         for agent, path in self.run.journal_paths().items():
             tail = Tail(path, self._state["offsets"].get(agent, 0))
@@ -51,16 +59,29 @@ class RunLogger:
                 self._state["offsets"][agent] = tail.offset
                 self._save()
 
+    def rewind(self) -> None:
+        """Before anybody writes on: a journal that has lost lines, with the machine say, is logged again from its beginning."""
+        paths = self.run.journal_paths()
+        lost = [agent for agent, offset in self._state["offsets"].items() if offset > whole_bytes(paths[agent])]
+        if lost:
+            self._state["offsets"] |= dict.fromkeys(lost, 0)
+            self._save()
+
     def reopen(self) -> None:
         """Marks the MLflow runs as running again: the run is resumed."""
-        self._connect()
-        for run_id in self._state["runs"].values():
-            self._client.update_run(run_id, status="RUNNING")
-            self._client.set_tag(run_id, "corl.attempt", str(self.run.status().attempt))
+        with self._alone():
+            self._connect()
+            for run_id in self._state["runs"].values():
+                self._client.update_run(run_id, status="RUNNING")
+                self._client.set_tag(run_id, "corl.attempt", str(self.run.status().attempt))
 
     def end(self, status: Status) -> None:
         """Closes the MLflow runs with the state that the run ended in."""
-        self._connect()
+        with self._alone():
+            self._connect()
+            self._close(status)
+
+    def _close(self, status: Status) -> None:
         for run_id in self._state["runs"].values():
             self._client.set_tag(run_id, "corl.state", status.state)
             if status.reason:
@@ -68,6 +89,23 @@ class RunLogger:
             if status.cause:
                 self._client.set_tag(run_id, "corl.cause", status.cause)
             self._client.set_terminated(run_id, MLFLOW_STATES[status.state], int((status.ended or time.time()) * 1000))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No two processes log one run at once; each goes on where the other left off. A folder that was deleted is nobody's."""
+        if not self.run.path.exists():
+            yield
+            return
+        lock = self.run.path / ".tracking.lock"
+        with suppress(FileExistsError):
+            lock.touch(exist_ok=False)
+        with locked(lock):
+            self._load()
+            yield
+
+    def _load(self) -> None:
+        everything = json.loads(self._path.read_text()) if self._path.exists() else {}
+        self._state = everything.get(masked(self.uri, {}), self._state or {"runs": {}, "offsets": {}})
 
     def _connect(self) -> None:
         if self._client is None:
@@ -92,6 +130,7 @@ class RunLogger:
             if error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
             self._state = {"runs": {}, "offsets": {}}
+            self._save()
 
     def _create_runs(self, config: RunConfig) -> None:
         experiment = self._client.get_experiment_by_name(EXPERIMENT).experiment_id
@@ -100,8 +139,13 @@ class RunLogger:
                 tags = _tags(self.run, agent, self._state["runs"].get(""))
                 name = f"{config.name} · {agent}" if agent else config.name
                 started = int(self.run.status().created * 1000)
-                made = self._client.create_run(experiment, start_time=started, tags=tags, run_name=name)
-                self._state["runs"][agent] = made.info.run_id
+                known = self._client.search_runs([experiment], _filter(tags))
+                made = known or [self._client.create_run(experiment, start_time=started, tags=tags, run_name=name)]
+                mine = made[0].info.run_id
+                for other in self._client.search_runs([experiment], _filter(tags)):
+                    if other.info.run_id != mine:  # MLflow made one and failed to say so; the request was repeated
+                        self._client.delete_run(other.info.run_id)
+                self._state["runs"][agent] = mine
                 self._save()
 
     def _log_params(self, config: RunConfig) -> None:
@@ -139,6 +183,8 @@ class RunLogger:
             self._client.set_tag(run_id, f"corl.alarm.{kind}", json.dumps(told)[:TAG_LENGTH])
 
     def _save(self) -> None:
+        if not self.run.path.exists():
+            return
         everything = json.loads(self._path.read_text()) if self._path.exists() else {}
         write_atomically(self._path, json.dumps(everything | {masked(self.uri, {}): self._state}))
 
@@ -150,10 +196,12 @@ class Tracker(threading.Thread):
         super().__init__(daemon=True, name="tracker")
         self._run, self._uri = run, tracking_uri(run.path.parent)
         self._ended: Status | None = None
+        self._logger = RunLogger(self._run, self._uri)
+        self._logger.rewind()
         self._wake, self.done = threading.Event(), threading.Event()
 
     def run(self) -> None:
-        logger, told = RunLogger(self._run, self._uri), False
+        logger, told = self._logger, False
         reopen = self._run.status().attempt > 1
         while True:
             ended = self._ended
@@ -168,21 +216,35 @@ class Tracker(threading.Thread):
                     return
                 delay, told = INTERVAL_S, False
             except Exception as error:  # MLflow raises many kinds; each means: try again later
+                if not self._run.path.exists():
+                    return  # deleted before MLflow had heard of it
                 if not told:
-                    print(masked(f"tracking: {self._uri} does not answer, will retry: {str(error)[:300]}"), flush=True)
+                    _say(f"{masked(self._uri)} does not answer, will retry: {masked(str(error)[:300])}")
                 delay, told = RETRY_S, True
             self._wake.wait(delay if ended is None else min(delay, 1.0))
             self._wake.clear()
 
-    def finish(self, status: Status, timeout_s: float) -> bool:
-        """Logs what is left and closes the MLflow runs; False when MLflow did not answer in time (see `sync`)."""
+    def finish(self, status: Status, timeout_s: float, is_followed: Callable[[], bool] = lambda: False) -> bool:
+        """Logs what is left and closes the MLflow runs; False when MLflow did not answer in time (see `sync`), or another
+        supervisor goes on with the run."""
         self._ended = status
+        if self.ident is None:
+            self.start()
         self._wake.set()
-        if self.done.wait(timeout_s):
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline and self.is_alive() and not is_followed():
+            if self.done.wait(min(0.5, max(0.0, deadline - time.monotonic()))):
+                return True
+        if self.done.is_set():
             return True
-        later = f"run 'python -m corl_core sync {self._run.id}' when it is back"
-        print(f"tracking: {masked(self._uri)} did not answer; {later}", flush=True)
+        _say(f"{masked(self._uri)} did not answer; run 'python -m corl_core sync {self._run.id}' when it is back")
         return False
+
+
+def _say(text: str) -> None:
+    """Into the supervisor's log, if there is room."""
+    with suppress(OSError):
+        print(f"tracking: {text}", flush=True)
 
 
 def sync(run: Run, uri: str) -> int:
@@ -190,11 +252,15 @@ def sync(run: Run, uri: str) -> int:
 
     A run that has ended is closed there with its state. Raises TrackingError.
     """
+    if run.status().state == QUEUED:
+        raise TrackingError(f"{run.id} waits in the queue: there is nothing to log before it starts")
     logger = RunLogger(run, uri)
     try:
         logger.flush()
-        if (status := run.status()).final:
+        if (status := settle(run)).final:
             logger.end(status)
+            if uri == tracking_uri(run.path.parent):
+                mark_told(run, status.attempt)
     except Exception as error:  # MLflow's many kinds, its drivers' and the network's
         why = masked(" ".join(str(error).split()))[:300]
         remedy = "check MLFLOW_TRACKING_URI and try again, nothing is lost"
@@ -211,6 +277,12 @@ def _tags(run: Run, agent: str, parent: str | None) -> dict[str, str]:
     }  # fmt: skip
     tags |= {"corl.agent": agent, "mlflow.parentRunId": parent or ""} if agent else _git_tags()
     return tags | {"mlflow.note.content": config.notes or METHOD_LABELS[config.method]}
+
+
+def _filter(tags: dict[str, str]) -> str:
+    """Finds the one MLflow run that has these."""
+    mine = ("corl.run_id", "corl.role", *(["corl.agent"] if "corl.agent" in tags else []))
+    return " and ".join(f"tags.`{key}` = '{tags[key]}'" for key in mine)
 
 
 def _git_tags() -> dict[str, str]:

@@ -35,6 +35,8 @@ def ensure_store(uri: str, runs_dir: Path):
     Path(runs_dir).mkdir(parents=True, exist_ok=True)
     with FileLock(Path(runs_dir) / ".mlflow.lock"):
         file = sqlite_path(uri)
+        if file and not file.exists():
+            _make(file)
         client = MlflowClient(uri)
         if client.get_experiment_by_name(EXPERIMENT) is None:
             artifacts = (Path(runs_dir).resolve() / "artifacts").as_uri() if file else None
@@ -43,3 +45,13 @@ def ensure_store(uri: str, runs_dir: Path):
             with sqlite3.connect(file) as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
     return client
+
+
+def _make(file: Path) -> None:
+    """A SQLite store with its tables, whole or not at all: one whose making is cut off, by a full disk say, never opens again."""
+    from mlflow import MlflowClient
+
+    unfinished = file.with_name(f".{file.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    MlflowClient(f"sqlite:///{unfinished}").search_experiments(max_results=1)
+    unfinished.rename(file)

@@ -40,7 +40,7 @@ def _local(agent: AgentConfig) -> tuple[PreTrainedConfig, PreTrainedTokenizerBas
     if is_tiny(agent.model):
         return PreTrainedConfig(max_position_embeddings=families.MAX_TOKENS), families.make_tokenizer()
     try:
-        options = {"revision": agent.revision, "local_files_only": True}
+        options = {"revision": agent.revision, "local_files_only": True, "trust_remote_code": False}
         return AutoConfig.from_pretrained(agent.model, **options), AutoTokenizer.from_pretrained(agent.model, **options)
     except (OSError, ValueError):
         return None

@@ -47,10 +47,12 @@ def load(
 def pretrained(
     where: str | Path, revision: str | None, dtype: torch.dtype | Literal["auto"]
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A causal LM and its tokenizer from a folder or a hub id; pads on the left, with the end token if it has no other."""
+    """A causal LM and its tokenizer from a folder or a hub id; pads on the left, with the end token if it has no other. Weights
+    come from safetensors alone, since a .bin is a pickle, and no code of the model's own is run."""
+    own = {"revision": revision, "trust_remote_code": False}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(where, revision=revision, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(where, revision=revision, dtype=dtype)
+        tokenizer = AutoTokenizer.from_pretrained(where, padding_side="left", **own)
+        model = AutoModelForCausalLM.from_pretrained(where, dtype=dtype, use_safetensors=True, **own)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
         raise ModelError(f"cannot load model='{where}': {reason}; give a Hugging Face id or a local folder") from error

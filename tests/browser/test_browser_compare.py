@@ -10,6 +10,7 @@ from tests.pages.made_runs import make_run, run_config
 pytestmark = pytest.mark.browser
 
 RANGE = "host => host.layout.xaxis.range"
+Y_RANGE = "host => host.layout.yaxis.range"
 DRAWN = "host => host.dataset.drawn"
 
 
@@ -41,17 +42,18 @@ def test_zoom_is_in_the_link_and_outlives_a_change_of_smoothing(page, compared):
     chart = open_charts(page, compared)
     drag(page, chart)
     page.wait_for_url(re.compile("zoom=agreement"))
-    zoomed, before = chart.evaluate(RANGE), chart.evaluate(DRAWN)
+    zoomed, height, before = chart.evaluate(RANGE), chart.evaluate(Y_RANGE), chart.evaluate(DRAWN)
     page.get_by_text("Strong", exact=True).click()
     page.wait_for_function("([host, old]) => host.dataset.drawn !== old", arg=[chart.element_handle(), before])
     assert chart.evaluate(RANGE) == zoomed
 
     again = open_charts(page, page.url)
     assert again.evaluate(RANGE) == pytest.approx(zoomed, rel=1e-4)
+    assert again.evaluate(Y_RANGE) == pytest.approx(height, rel=1e-4)  # a pinned axis too
     again.focus()
     page.keyboard.press("0")  # by keyboard back to the whole
     page.wait_for_url(lambda url: "zoom" not in url)
-    assert again.evaluate(RANGE)[0] < zoomed[0]
+    assert again.evaluate(RANGE)[0] < zoomed[0] and again.evaluate(Y_RANGE) == pytest.approx([-0.03, 1.03])
 
 
 def test_names_are_text_in_the_legend(page, compared):

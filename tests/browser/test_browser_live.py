@@ -23,6 +23,8 @@ PAIRS = ("llama.qwen2", "llama.gpt_neox", "qwen2.gpt_neox")
 LAST = "host => Math.max(...(host.data ?? []).flatMap(trace => trace.x ?? []).filter(x => x !== null))"
 HIDDEN = "host => host.data.filter(trace => trace.name && trace.visible === 'legendonly').map(trace => trace.name)"
 RANGE = "host => host.layout?.xaxis.range"
+ASCENDING = """host => host.data.filter(trace => trace.fill !== "toself").every(trace =>
+    Array.from(trace.x ?? []).filter(x => x !== null).every((x, place, all) => !place || x >= all[place - 1]))"""
 ARROW = "host => host.layout.annotations.filter(one => one.showarrow).map(one => one.arrowwidth)"
 
 
@@ -55,6 +57,12 @@ class Growing:
     def __exit__(self, *_) -> None:
         self._stop.set()
         self._thread.join(20)
+
+    def end(self) -> None:
+        """The run finishes after the step that it has reached."""
+        self.__exit__()
+        done = {"state": "finished", "ended": time.time()}
+        write_status(self.run.path, replace(read_status(self.run.path), **done))
 
 
 @pytest.fixture
@@ -124,3 +132,21 @@ def test_an_alarm_shows_by_itself_as_a_band_and_in_words(page, dashboard, growin
     wait_for(lambda: agreement.locator(".shapelayer path").count() == 2, "a band and its edge")
     assert agreement.get_by_text("Label lock-in: llama").count() == 1
     page.get_by_text(re.compile(r"steps/s and [\d,]+ tokens/s")).first.wait_for()
+
+
+def test_lines_run_one_way_when_the_run_ends_while_it_is_looked_at_or_is_zoomed(page, dashboard, growing, wait_for):
+    page.goto(f"{dashboard}/run?run={growing.run.id}")
+    agreement, before = chart(page, "agreement"), growing.step
+    agreement.locator(".legend").wait_for(timeout=60_000)
+    wait_for(lambda: agreement.evaluate(LAST) > before + 2, "points that are settled and points that follow")
+    curve = chart(page, "pseudo_label")
+    curve.focus()
+    page.keyboard.press("+")
+    page.wait_for_url(re.compile("zoom=pseudo_label"))
+    page.wait_for_timeout(3000)  # the zoomed chart is sent whole with the next refresh
+    assert curve.evaluate(ASCENDING) and agreement.evaluate(ASCENDING)
+    growing.end()
+    page.get_by_role("button", name="Stop").wait_for(state="hidden")
+    wait_for(lambda: agreement.evaluate(LAST) == growing.step - 1, "the last point")
+    page.wait_for_timeout(1000)
+    assert curve.evaluate(ASCENDING) and agreement.evaluate(ASCENDING)

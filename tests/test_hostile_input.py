@@ -1,0 +1,107 @@
+"""Input from a browser, a file or a command line is data: never code, never a path, and never more than fits."""
+
+import csv
+import io
+import time
+
+import pandas as pd
+import pytest
+
+from corl_core.config import ConfigError, RunConfig, from_values, load_config
+from corl_core.figures.export import to_csv
+from corl_core.runs import launch
+from corl_core.runs.folder import Run, RunNotFound, all_runs, find_run
+from tests.pages.made_runs import make_run, run_config
+
+LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + i)}: &{chr(98 + i)} [{','.join(['*' + chr(97 + i)] * 9)}]\n" for i in range(9)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [LAUGHS, "[" * 900, "a: " + "[" * 900 + "]" * 900, "- " * 500_000, "a: &a\n  b: *a\n", "{a: " * 1500, "x" * 10_000_000,
+     "name: !!python/object/apply:os.system ['touch evil']", "name: !!python/name:os.system", "!evil {}",
+     "name: " + "x" * 900_000, "k" * 900_000 + ": 1", "<<: &a {<<: *a}", "\0", "name: x\n---\nname: y\n"],
+    ids=range(15),
+)  # fmt: skip
+def test_yaml_that_is_a_bomb_or_has_tags_is_one_short_error_at_once(text):
+    started = time.monotonic()
+    with pytest.raises(ConfigError) as refused:
+        RunConfig.from_yaml(text)
+    assert time.monotonic() - started < 2 and len(str(refused.value)) < 1000
+
+
+def test_ordinary_aliases_still_work():
+    text = "name: x\nagents:\n- &one {name: a, model: tiny:llama}\n- {<<: *one, name: b}\n"
+    assert [agent.model for agent in RunConfig.from_yaml(text).agents] == ["tiny:llama", "tiny:llama"]
+
+
+def test_overrides_are_limited_too():
+    for value in (LAUGHS.replace("\n", " "), "[" * 500, "!!python/name:os.system", "{b: [1]}"):
+        with pytest.raises(ConfigError) as refused:
+            load_config("demo", [f"notes={value}"])
+        assert len(str(refused.value)) < 1000
+
+
+FIELDS = ["name", "notes", "method", "preset", "device", "agents.0.name", "agents.0.model", "agents.0.revision",
+          "agents.0.school", "data.train", "data.prompt_template",
+          "data.system_prompt", "data.question_column", "grpo.loss_type"]  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_a_field_of_ten_megabytes_is_refused_in_a_short_sentence(field):
+    values = run_config().model_dump()
+    *parents, last = field.split(".")
+    target = values
+    for key in parents:
+        target = target[int(key)] if isinstance(target, list) else target[key]
+    target[last] = "x" * 10_000_000
+    with pytest.raises(ConfigError) as refused:
+        from_values(values, [], "form")
+    assert len(str(refused.value)) < 1000
+
+
+HOSTILE = ["../../etc/passwd", "/etc/passwd", "<script>alert(1)</script>", "a\0b", "$(touch evil)", "`id`", "; rm -rf /",
+           "..", "~root", "con", "-rf", "a/../../b", "\u202egnp.exe", "=1+1", "👩‍🔬" * 20]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_runs_name_is_never_a_path(tmp_path, name):
+    config = RunConfig.model_validate({**run_config().model_dump(), "name": name})
+    run = launch.create(config, tmp_path / "runs")
+    assert run.path.parent == tmp_path / "runs" and run.id.isascii() and all(c.isalnum() or c == "-" for c in run.id)
+    assert Run(run.path).config.name == name and sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
+
+
+@pytest.mark.parametrize("ref", [*HOSTILE, "", "*", "[a-z]*", "x" * 10_000])
+def test_a_reference_finds_known_runs_only(tmp_path, ref):
+    make_run(tmp_path / "runs", run_config(), logged=False)
+    outside = make_run(tmp_path, run_config("outside"), number=9, logged=False)
+    with pytest.raises(RunNotFound):
+        find_run(tmp_path / "runs", ref)
+    with pytest.raises(RunNotFound):
+        find_run(tmp_path / "runs", f"../{outside.id}")
+
+
+def test_an_agents_name_is_never_a_path(tmp_path):
+    run = make_run(tmp_path, run_config(), logged=False)
+    for name in HOSTILE:
+        with pytest.raises(KeyError):
+            run.agent_path(name)
+
+
+def test_a_folder_that_is_a_link_shows_no_file_but_a_runs(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "x").symlink_to("/etc")
+    assert all_runs(tmp_path / "runs") == []
+
+
+FORMULAS = ['=HYPERLINK("http://evil")', "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_export_holds_a_formula(formula):
+    text = to_csv(pd.DataFrame({"series": [formula], "x": [1.5]})).decode()
+    (_, (cell, _)) = csv.reader(io.StringIO(text, newline=""))
+    assert cell.endswith(formula.strip()[-4:]) and not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
