@@ -3,7 +3,7 @@
 import streamlit as st
 
 from corl_core.config import load_config, preset_names
-from pages.components import actions, answer_check, cohort, draft, frame, live, questions, signals
+from pages.components import actions, answer_check, cohort, draft, frame, live, questions, queue_add, signals
 from pages.components.fields import field, grid, problem
 
 MAIN = [
@@ -83,7 +83,9 @@ with summary:
         st.error("Some fields need another value: see the notes in red.", icon=":material/error:")
     else:
         st.caption(draft.cost(now.config))
-    actions.launch_button("Launch", now.config, "launch", refusal)
+    with st.container(horizontal=True):
+        actions.launch_button("Launch", now.config, "launch", refusal)
+        queue_add.button(now.config, refusal)
     if now.config is not None:
         st.markdown("**Command**")
         st.code(draft.command(now.config), language="bash", wrap_lines=True)

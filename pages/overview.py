@@ -18,7 +18,7 @@ if head.button("New run", type="primary", icon=":material/add:"):
 for sentence in broken:
     st.warning(text.plain(sentence), icon=":material/warning:")
 
-running = [run for run in known if not run.status.final]
+running = [run for run in known if not run.status.final and run.status.state != "queued"]
 if running:
     live.running_cards([run.id for run in running])
 
@@ -28,7 +28,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         type="search",
         key="name",
         bind="query-params",
-        placeholder="Name, model or id",
+        placeholder="Name, model, tag or id",
         width=260,
     )
     state = st.multiselect("State", list(text.STATE_COLORS), key="state", bind="query-params", width=260)

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import actions, alarm_list, curves, data, frame, labels, live, ring_view, text
+from pages.components import actions, alarm_list, curves, data, frame, labels, link, live, ring_view, text
 
 frame.require()
 
@@ -39,6 +39,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
     following = not known.status.final and st.toggle(
         "Live", True, key="live", help="Off: the page stands still while the run goes on."
     )
+link.show()
 
 
 def panel() -> None:

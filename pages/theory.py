@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import curves, frame, theory, theory_flow, theory_run
+from pages.components import curves, frame, link, theory, theory_flow, theory_run
 
 VIEWS = {"flow": "What should happen", "run": "Against a run"}
 
@@ -10,6 +10,7 @@ frame.require()
 st.title("Theory")
 theory.about()
 view = curves.choose("View", VIEWS, "flow", "view", "The model on its own, or held against a run with true answers.")
+link.show()
 if view == "run":
     theory_run.show()
     st.stop()

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import curves, data, frame, text, votes, votes_curves, votes_question
+from pages.components import curves, data, frame, link, text, votes, votes_curves, votes_question
 
 VIEWS = {"questions": "Questions", "agreement": "Agreement", "whatif": "What-if"}
 
@@ -14,9 +14,12 @@ if not runs:
     st.page_link("pages/new_run.py", label="Set up a run", icon=":material/add:")
     st.stop()
 
+notices = st.container()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     known = votes.choose_run(runs)
     view = curves.choose("View", VIEWS, "questions", "view", "Single questions, or the whole run over its steps.")
+with notices:
+    link.show()
 ballots = votes.opened(known)
 for sentence in ballots.problems[:3]:
     st.warning(text.plain(sentence), icon=":material/warning:")

@@ -40,6 +40,8 @@ def test_the_table_has_mean_and_deviation_over_seeds_and_a_dash_for_what_is_unde
     assert table(rows).splitlines()[-1] == (
         "| RENT | 2 | 0.60 ± 0.00 | 0.30 ± 0.14 | 0.50 ± 0.00 | – | 0.25 ± 0.00 | 0.00 ± 0.00 |"
     )
+    # one seed has no deviation, not one of zero
+    assert table(rows[:1]).splitlines()[-1] == "| RENT | 1 | 0.60 | 0.20 | 0.50 | – | 0.25 | 0.00 |"
 
 
 @pytest.mark.training

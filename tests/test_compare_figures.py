@@ -64,9 +64,52 @@ def test_a_run_without_the_cost_is_left_out_and_said():
 
 def test_on_a_cost_axis_a_run_counts_from_its_first_value_to_its_last():
     # a: 0 → 0, 2 → 1; b: 1 → 0, 4 → 0.3. At 1: a is 0.5; at 2: b is 0.1; at 4: a has ended
-    places, values = grid.aligned([(np.array([0, 2]), np.array([0.0, 1.0])), (np.array([1, 4]), np.array([0.0, 0.3]))], False)
+    whole = np.zeros(2, dtype=int)
+    lines = [(np.array([0, 2]), np.array([0.0, 1.0]), whole), (np.array([1, 4]), np.array([0.0, 0.3]), whole)]
+    places, values = grid.aligned(lines, False)
     assert places.tolist() == [0, 1, 2, 4]
     assert np.nan_to_num(values, nan=-1).tolist() == [pytest.approx(row) for row in ([0, -1], [0.5, 0], [1, 0.1], [-1, 0.3])]
+
+
+def timed(run_id: str, *points: tuple[int, float]) -> list[tuple]:
+    """A run of one agent with a reward at each (step, time)."""
+    rows = [(run_id, "x", "reward", step, 0.5, time, 0) for step, time in points]
+    return rows + [(run_id, "x", "step_time_s", step, 1.0, time, 0) for step, time in points]
+
+
+def drawn_in_one(figure: Figure) -> bool:
+    """Whether no line of a figure is broken: a break is a NaN, which JSON writes as None."""
+    lines = [trace for trace in to_plotly(figure).data if trace["mode"] == "lines+markers"]
+    return bool(lines) and all(value is not None and not np.isnan(value) for trace in lines for value in trace["y"])
+
+
+def test_a_pause_between_steps_is_no_gap_on_the_time_axis():
+    # Steps of one second, and ten seconds of evaluation after step 2: on the time axis its neighbours are far apart
+    frame = timed_history(timed("r", (0, 1.0), (1, 2.0), (2, 3.0), (3, 14.0), (4, 15.0)))
+    assert drawn_in_one(compare_curves(frame, "reward", [group("r", "r")], view=View(axis="time")))
+
+
+def test_seeds_at_nearly_the_same_cost_are_one_line():
+    # Positions 1 1.1 2 2.1 3 3.1 4 4.1: the tiny distances are no measure of what is far apart
+    frame = timed_history(timed("r", *[(s, 1.0 + s) for s in range(4)]), timed("s", *[(s, 1.1 + 1.01 * s) for s in range(4)]))
+    view = View(axis="time", facts={"r": Facts(seed=0), "s": Facts(seed=1)})
+    (line,) = compare_curves(frame, "reward", [group("g", "r", "s")], view=view).series
+    assert len(line.x) == 8 - 1 and line.stretch.tolist() == [0] * 7  # both begin at 1.0 after their own first value
+    assert drawn_in_one(compare_curves(frame, "reward", [group("g", "r", "s")], members=True, view=view))
+
+
+def test_steps_that_are_missing_break_a_line_on_any_axis():
+    # Nothing of steps 3 to 7 in either run
+    points = [(s, float(s)) for s in (0, 1, 2, 8, 9)]
+    frame = timed_history(timed("r", *points), timed("s", *points))
+    for axis in ("step", "time"):
+        for ids in (("r",), ("r", "s")):
+            assert not drawn_in_one(compare_curves(frame, "reward", [group("g", *ids)], view=View(axis=axis)))
+
+
+def timed_history(*runs: list[tuple]) -> pd.DataFrame:
+    columns = ["run_id", "agent", "metric", "step", "value", "time", "attempt"]
+    return pd.DataFrame([row for rows in runs for row in rows], columns=columns)
 
 
 def test_seeds_of_unequal_length_are_said():

@@ -37,6 +37,24 @@ def test_a_run_line_is_the_mean_over_agents_present_at_each_step():
     assert line.value.tolist() == pytest.approx([0.3, 0.6])
 
 
+def test_a_held_out_value_counts_once_every_agent_has_it():
+    # a is first at step 20; without b its 0.9 would pass for the run's. What is no evaluation is averaged as it comes
+    rows = [("r", "a", 0, 0.6), ("r", "b", 0, 0.4), ("r", "a", 20, 0.9), ("s", "a", 20, 0.7)]
+    for metric, steps in (("eval/accuracy", [0]), ("reward", [0, 20])):
+        history = table(*[(run, agent, metric, step, value) for run, agent, step, value in rows])
+        line = lines.run_lines(history, metric)
+        assert line[line.run_id == "r"].step.tolist() == steps == lines.by_run(history, metric)["r"].steps.tolist()
+        assert line[line.run_id == "s"].value.tolist() == [0.7]  # a run of one agent
+
+
+def test_a_resume_is_marked_though_no_step_was_written_twice():
+    # Stopped after step 2, resumed at 3; held-out values have theirs at the next evaluation
+    steps, never = np.array([0, 1, 2, 3, 4]), np.zeros(5, dtype=bool)
+    assert np.flatnonzero(lines.with_resume(steps, never, 3)).tolist() == [3]
+    assert np.flatnonzero(lines.with_resume(np.array([0, 2, 4]), np.array([False, True, False]), 3)).tolist() == [1, 2]
+    assert not lines.with_resume(steps, never, 0).any() and not lines.with_resume(steps, never, 9).any()
+
+
 def test_a_cohorts_own_value_is_not_averaged_with_its_agents():
     history = table(("r", "", "agreement", 0, 0.9), ("r", "a", "agreement", 0, 0.1))
     assert lines.run_lines(history, "agreement").value.tolist() == [0.9]

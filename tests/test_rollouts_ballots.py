@@ -124,6 +124,13 @@ def test_blocks_count_the_steps_that_occur():
     assert blocks(np.array([0, 0, 5, 7, 9]), 2).tolist() == [0, 0, 0, 1, 1]
 
 
+def test_a_few_steps_left_at_the_end_are_no_point_of_their_own():
+    # 120 steps by 13: nine blocks and 3 steps, fewer than half of 13, which join the ninth
+    assert np.bincount(blocks(np.arange(120), 13)).tolist() == [13] * 8 + [16]
+    assert np.bincount(blocks(np.arange(7), 4)).tolist() == [4, 3]  # half a block or more stands by itself
+    assert blocks(np.arange(2), 13).tolist() == [0, 0]
+
+
 def test_the_usual_block_has_a_hundred_questions_but_leaves_eight_points(tmp_path):
     few = made_run(tmp_path, [{"step": step, "id": "q", "a": ("1", "1")} for step in range(40)])
     assert usual_block(run_ballots(few.path, ("a", "b"), 4)) == 5  # 1 question a step: 100 steps would be one point; 40 / 8

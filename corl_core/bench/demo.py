@@ -93,8 +93,8 @@ def table(rows: list[Row]) -> str:
 
 
 def spread(values: Sequence[float | None]) -> str:
-    """'mean ± standard deviation' of the values that are known; a dash when there are none."""
+    """'mean ± standard deviation' of the values that are known; a mean alone of one, a dash of none."""
     known = [value for value in values if value is not None]
     if not known:
         return "–"
-    return f"{statistics.mean(known):.2f} ± {statistics.stdev(known) if len(known) > 1 else 0.0:.2f}"
+    return f"{statistics.mean(known):.2f}" + (f" ± {statistics.stdev(known):.2f}" if len(known) > 1 else "")

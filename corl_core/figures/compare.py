@@ -8,8 +8,9 @@ import pandas as pd
 
 from corl_core.figures.axes import AXES, positions
 from corl_core.figures.curves import axis_title, file_stem, pinned
-from corl_core.figures.grid import aligned
-from corl_core.figures.lines import RunLine, by_line, by_run, smooth_array
+from corl_core.figures.gaps import stretches
+from corl_core.figures.grid import aligned, together
+from corl_core.figures.lines import RunLine, by_line, by_run, smooth_array, with_resume
 from corl_core.figures.ranges import with_range
 from corl_core.figures.seeds import summarise
 from corl_core.figures.spec import Array, Figure, Series, Style
@@ -32,6 +33,7 @@ class Facts:
     seed: int = 0
     questions_per_step: int = 1
     name: str = ""  # how a member of a group is called
+    resumed_at: int = 0  # the step from which it was resumed last; 0: never
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Placed:
     y: Array  # smoothed
     raw: Array
     resumed: Array  # True at the first point of each attempt after a resume
+    stretch: Array  # of its steps, whatever the axis (gaps.py)
 
 
 def compare_curves(
@@ -103,25 +106,27 @@ def placed(
         if keys and not np.isfinite(x).any():
             unplaced += 1
             continue
-        lines[run_id] = _placed(run_id, line, x, smoothing)
+        lines[run_id] = _placed(run_id, line, x, smoothing, facts.resumed_at)
     word = AXES[view.axis].words.lower()
     return lines, [f"{unplaced} of {len(run_ids)} runs logged no {word} and are not shown."] if unplaced else []
 
 
-def _placed(run_id: str, line: RunLine, x: Array, smoothing: float) -> Placed:
-    return Placed(run_id, x, smooth_array(line.steps, line.values, smoothing), line.values, line.resumed)
+def _placed(run_id: str, line: RunLine, x: Array, smoothing: float, resumed_at: int) -> Placed:
+    smooth, resumed = smooth_array(line.steps, line.values, smoothing), with_resume(line.steps, line.resumed, resumed_at)
+    return Placed(run_id, x, smooth, line.values, resumed, stretches(line.steps))
 
 
 def grouped(group: Group, own: Sequence[Placed], view: View, smoothing: float = 0.0) -> Series:
     """The centre of the group's runs, with its band, and what of it could not be averaged."""
     exact = view.axis == "step"
-    x, values = aligned([(line.x, line.y) for line in own], exact)
+    x, values = aligned([(line.x, line.y, line.stretch) for line in own], exact)
     found = summarise(values, view.center, view.spread)
     raw = None
     if smoothing > 0:
-        raw = summarise(aligned([(line.x, line.raw) for line in own], exact)[1], view.center).center
+        raw = summarise(aligned([(line.x, line.raw, line.stretch) for line in own], exact)[1], view.center).center
     bad = [~np.isfinite(line.raw) for line in own]
     there = (found.n > 0) | exact  # a step at which every run is lost breaks the line
+    stretch = None if exact else together(x, [(line.x, line.y, line.stretch) for line in own])[there]
     return Series(
         f"{group.label} ({_count(found.n[found.n > 0])})",
         x[there],
@@ -132,6 +137,7 @@ def grouped(group: Group, own: Sequence[Placed], view: View, smoothing: float = 
         raw=None if raw is None else raw[there],
         count=found.n[there],
         resumed=np.unique(np.concatenate([line.x[line.resumed] for line in own])),
+        stretch=stretch,
         lost_x=np.concatenate([line.x[each] for line, each in zip(own, bad, strict=True)]),
         lost_y=np.concatenate([line.raw[each] for line, each in zip(own, bad, strict=True)]),
     )
@@ -139,12 +145,12 @@ def grouped(group: Group, own: Sequence[Placed], view: View, smoothing: float = 
 
 def _alone(group: Group, line: Placed, smoothing: float) -> Series:
     raw = line.raw if smoothing > 0 and len(line.x) > 1 else None
-    return Series(group.label, line.x, line.y, group.style, raw=raw, resumed=line.x[line.resumed])
+    return Series(group.label, line.x, line.y, group.style, raw=raw, resumed=line.x[line.resumed], stretch=line.stretch)
 
 
 def _member(line: Placed, center: Series, view: View) -> Series:
     name = view.facts.get(line.run_id, Facts()).name or line.run_id
-    faint = Series(name, line.x, line.y, center.style, faint=True)
+    faint = Series(name, line.x, line.y, center.style, faint=True, stretch=line.stretch)
     return replace(faint, group=center.label)
 
 

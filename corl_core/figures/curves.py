@@ -1,11 +1,12 @@
 """One function a figure of one run: each takes the run's history and returns a Figure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from corl_core.figures.lines import agent_line, smooth_line
+from corl_core.figures.lines import agent_line, smooth_line, with_resume
 from corl_core.figures.palette import INK_SLOT, agent_styles, style
 from corl_core.figures.spec import Figure, Series, Style
 from corl_core.metrics import Metric, describe
@@ -61,6 +62,15 @@ def axis_title(metric: Metric) -> str:
 def pinned(metric: Metric) -> tuple[float, float] | None:
     """The y range to pin: shares of one keep 0 to 1, so that two charts compare at sight."""
     return metric.bounds if metric.bounds == (0, 1) else None
+
+
+def marked(figure: Figure, resumed_at: int) -> Figure:
+    """A figure over steps, with the mark of a resume on every line where the run went on (lines.with_resume)."""
+    lines = []
+    for line in figure.series:
+        known = np.isin(line.x, [] if line.resumed is None else line.resumed)
+        lines.append(replace(line, resumed=line.x[with_resume(line.x, known, resumed_at)]))
+    return replace(figure, series=tuple(lines))
 
 
 def file_stem(metric: str) -> str:

@@ -13,6 +13,7 @@ import pandas as pd
 from corl_core.figures.gaps import cuts, stretches
 from corl_core.figures.spec import Array
 
+HELD_OUT = "eval/"
 
 @dataclass(frozen=True)
 class RunLine:
@@ -49,15 +50,29 @@ def by_line(history: pd.DataFrame, metric: str) -> dict[str, dict[str, RunLine]]
 def by_run(history: pd.DataFrame, metric: str) -> dict[str, RunLine]:
     """Run id → its line: the cohort's own value where there is one, else the mean over the agents that logged the step.
 
-    A value that isn't finite makes the mean so too: an agent that diverged is not averaged away.
+    A value that isn't finite makes the mean so too: an agent that diverged is not averaged away. A held-out value counts once
+    every agent has it: while a run goes on, the first agent to be there would pass for the cohort.
     """
+    whole = metric.startswith(HELD_OUT)
     lines = by_line(history, metric)
-    return {run_id: own[""] if "" in own else _mean(list(own.values())) for run_id, own in lines.items()}
+    return {run_id: own[""] if "" in own else _mean(list(own.values()), whole) for run_id, own in lines.items()}
 
 
-def _mean(lines: list[RunLine]) -> RunLine:
+def with_resume(steps: Array, resumed: Array, at: int) -> Array:
+    """`resumed` of a line, with the first value from step `at` on; 0: the run was never resumed.
+
+    A run that stopped at its checkpoint writes no step twice when it goes on, so its values alone don't tell (attempts.py).
+    """
+    place = int(np.searchsorted(steps, at))
+    return resumed if at <= 0 or place == len(steps) else resumed | (np.arange(len(steps)) == place)
+
+
+def _mean(lines: list[RunLine], whole: bool) -> RunLine:
     if len(lines) == 1:
         return lines[0]
+    if whole:
+        last = min(line.steps[-1] for line in lines)
+        lines = [_until(line, last) for line in lines]
     steps = np.unique(np.concatenate([line.steps for line in lines]))
     total, count, times = np.zeros(len(steps)), np.zeros(len(steps)), np.zeros(len(steps))
     resumed = np.zeros(len(steps), dtype=bool)
@@ -71,16 +86,24 @@ def _mean(lines: list[RunLine]) -> RunLine:
     return RunLine(steps, total / count, times / count, resumed)
 
 
+def _until(line: RunLine, last: int) -> RunLine:
+    there = line.steps <= last
+    return RunLine(line.steps[there], line.values[there], line.times[there], line.resumed[there])
+
+
 def run_lines(history: pd.DataFrame, metric: str) -> pd.DataFrame:
     """One line a run: the cohort's own value where there is one, else the mean over agents.
 
     Returns run_id, step, value. At a step that only some agents have logged, the mean is
-    over those.
+    over those; held-out values that not all agents have reached are left out, as in by_run.
     """
     chosen = history[history["metric"] == metric]
     cohort = chosen[chosen["agent"] == ""]
     agents = chosen[~chosen["run_id"].isin(cohort["run_id"].unique())]
     both = pd.concat([cohort, agents]).astype({"run_id": "str"})
+    if metric.startswith(HELD_OUT) and len(both):
+        last = both.groupby(["run_id", "agent"], observed=True)["step"].max().groupby("run_id").min()
+        both = both[both["step"] <= both["run_id"].map(last)]
     return both.groupby(["run_id", "step"], as_index=False)["value"].mean(skipna=False)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corl_core.figures.bars import Bars
-from corl_core.figures.gaps import apart, lone, stretches
+from corl_core.figures.gaps import apart, lone, of_line
 from corl_core.figures.spec import Figure, Mark, Series
 from corl_core.figures.stamp import Stamp
 from corl_core.figures.svg_fonts import with_fonts
@@ -85,13 +85,13 @@ def paint(figure: Figure | Bars, kind: str, look: Look, stamp: Stamp | None = No
 
 def draw_line(axes: Any, line: Series) -> Any:
     """Band, raw line, points between two breaks, the line, and its marks; returns the line for the legend."""
-    color, stretch = line.style.color, stretches(line.x, line.y)
+    color, stretch = line.style.color, of_line(line, line.y)
     x = apart(line.x, stretch)
     if line.low is not None and line.high is not None:
         low, high = apart(line.low, stretch), apart(line.high, stretch)
         axes.fill_between(x, low, high, color=color, alpha=0.16, linewidth=0)
     if line.raw is not None:
-        own = stretches(line.x, line.raw)
+        own = of_line(line, line.raw)
         axes.plot(apart(line.x, own), apart(line.raw, own), color=color, alpha=0.22, linewidth=0.6)
     if len(alone := lone(stretch)):
         marker = _MARKERS[line.style.marker]

@@ -18,6 +18,7 @@ import pandas as pd
 from corl_core.figures.axes import AXES
 from corl_core.figures.compare import Facts, Group, Placed, View, grouped, placed
 from corl_core.figures.curves import axis_title, file_stem
+from corl_core.figures.gaps import stretches
 from corl_core.figures.grid import aligned
 from corl_core.figures.ranges import with_range
 from corl_core.figures.spec import Figure, Series
@@ -91,12 +92,13 @@ def _less(seed: int, mine: list[str], theirs: list[str], lines: Mapping[str, Pla
     if not all(sides):
         return None
     every = [line for side in sides for line in side]
-    x, values = aligned([(line.x, line.y) for line in every], view.axis == "step")
+    x, values = aligned([(line.x, line.y, line.stretch) for line in every], view.axis == "step")
     split = len(sides[0])
     with np.errstate(invalid="ignore"):
         gap = _mean(values[:, :split]) - _mean(values[:, split:])
     there = np.isfinite(gap)
-    return Placed(f"seed {seed}", x[there], gap[there], gap[there], np.zeros(int(there.sum()), dtype=bool))
+    stretch = stretches(x[there]) if view.axis == "step" else np.cumsum(~there)[there]
+    return Placed(f"seed {seed}", x[there], gap[there], gap[there], np.zeros(int(there.sum()), dtype=bool), stretch)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

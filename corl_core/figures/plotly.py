@@ -13,7 +13,7 @@ import numpy as np
 
 from corl_core.figures.bands import drawn_bands
 from corl_core.figures.encode import as_lists
-from corl_core.figures.gaps import stretches
+from corl_core.figures.gaps import of_line
 from corl_core.figures.spec import Array, Figure
 from corl_core.figures.thin import kept, points_a_line
 from corl_core.figures.traces import EDGE_AXIS, line_traces, raw_together
@@ -58,7 +58,7 @@ def to_plotly(
     data: list[Json] = []
     shown = total = 0
     for line in figure.series:
-        stretch = stretches(line.x, line.y)
+        stretch = of_line(line, line.y)
         places = kept(line.x, line.y, most, view, settled, stretch)
         behind = most if num_lines <= LEGEND_UP_TO else most // 2
         raw = None if line.raw is None else kept(line.x, line.raw, behind, view, settled, stretch)
@@ -85,7 +85,7 @@ def _unit(figure: Figure) -> str:
 def _layout(figure: Figure) -> Json:
     y_axis: Json = {"title": {"text": escape(figure.y_title)}}
     if figure.log:
-        y_axis["type"] = "log"
+        y_axis |= {"type": "log", "tickformat": "~g", "nticks": 4}  # 0.05 in place of a lone 5, and few that stand apart
     if figure.y_range is not None:
         low, high = figure.y_range
         y_axis["range"] = [float(np.log10(low)), float(np.log10(high))] if figure.log else [low, high]

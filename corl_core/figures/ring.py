@@ -60,14 +60,14 @@ def ring_plot(agents: Sequence[str], peers: Mapping[str, str], readings: Mapping
 def ring_sentence(agents: Sequence[str], peers: Mapping[str, str], readings: Mapping[str, Reading] | None = None) -> str:
     """The ring in words, also the figure's text for readers who can't see it."""
     if not peers:
-        return "No votes are exchanged: each agent is rewarded by the ground truth."
+        return "No votes are exchanged."
     return " ".join(_sentence(agent, peers, (readings or {}).get(agent)) for agent in agents)
 
 
 def _sentence(agent: str, peers: Mapping[str, str], reading: Reading | None = None) -> str:
     giver = peers.get(agent)
     if giver is None:
-        return f"{agent} is rewarded by the ground truth."
+        return f"{agent} receives no vote."
     whose = "its own" if giver == agent else f"{giver}'s"
     said = f"; {', '.join(numbers)}" if reading and (numbers := reading.numbers) else ""
     return f"{agent} is rewarded by {whose} vote{said}."

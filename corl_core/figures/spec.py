@@ -40,6 +40,7 @@ class Series:
     faint: bool = False  # a member of a group: thin, and left out of the legend
     group: str = ""  # lines of one group are hidden together; its own label when empty
     resumed: Array | None = None  # x of the first point of each attempt after a resume
+    stretch: Array | None = None  # points of different stretches are not joined; None: told by x, which are steps (gaps.py)
     lost_x: Array | None = None  # x of the values behind y that are NaN or infinite, where y averages the others
     lost_y: Array | None = None  # and those values
 

@@ -45,9 +45,14 @@ def decomposed(ballots: Ballots, a: str, b: str, block_steps: int = 1) -> pd.Dat
 
 
 def blocks(step: Array, block_steps: int) -> Array:
-    """The block of each step when those that occur are cut into stretches of `block_steps`, counted from 0."""
-    _, place = np.unique(step, return_inverse=True)
-    return place // max(1, block_steps)
+    """The block of each step when those that occur are cut into stretches of `block_steps`, counted from 0.
+
+    What is left at the end is a block of its own from half a block on; less is too few questions for a point, and joins the last.
+    """
+    found, place = np.unique(step, return_inverse=True)
+    size = max(1, block_steps)
+    whole, left = divmod(len(found), size)
+    return np.minimum(place // size, max(0, whole - (2 * left < size)))
 
 
 def usual_block(ballots: Ballots) -> int:

@@ -32,6 +32,10 @@ answer_check.py  New run: how an answer is read
 signals.py    New run: how rewards come about
 cohort.py     New run: the agents and their ring (agents.py edits them)
 questions.py  New run: where questions come from (preview.py shows what is in them)
+queue_add.py  New run: the button that queues instead of starting
+queue_view.py Queue: slots, and the runs that wait
+grid_form.py  Queue: a new ablation grid
+grid_view.py  Queue: a grid's coverage, and queueing what is missing
 picker.py     Cohort picker: which answers (picker_sampling.py samples them), picker_matrix.py heat maps and questions,
               picker_cohorts.py edges, ranks and the paper's pairs
 figures_form.py   Figures: which figure, for which venue, drawn how

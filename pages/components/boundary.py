@@ -19,6 +19,7 @@ from corl_core.figures.errors import FigureError
 from corl_core.rollouts.shards import ShardError
 from corl_core.runs.folder import RunNotFound
 from corl_core.runs.launch import LaunchError
+from corl_core.security import masked
 from corl_core.tracking.errors import TrackingUnavailable
 from pages.components.text import plain
 
@@ -33,7 +34,7 @@ _VISIT = "boundary.visit"
 def in_words(error: Exception) -> str:
     """The sentence for the page; a bug's traceback goes to the log."""
     if isinstance(error, EXPLAINED):
-        text = str(error)
+        text = masked(str(error))
         return text[:1].upper() + text[1:]
     log.exception("dashboard error", exc_info=error)
     return BUG

@@ -54,7 +54,7 @@
   }
 
   function traces(data, look) {
-    const base = bases.get(data.file)?.settled;
+    const base = data.base && bases.get(data.file)?.settled; // without a base the data are whole
     return data.data.map((trace) => ({
       ...whole(trace, base),
       ...(trace.line && { line: { ...trace.line, color: onTheme(trace.line.color, look) } }),
@@ -76,6 +76,7 @@
     const merged = (own, range) => ({
       ...axis,
       ...own,
+      ...(own?.range && { range: [...own.range] }), // Plotly writes a zoom into the list it is given
       ...(range && { range: [...range], autorange: false }),
       title: { ...axis.title, ...own?.title },
     });

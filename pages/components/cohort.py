@@ -46,7 +46,7 @@ def ring_drawing(config: RunConfig | None) -> None:
     given = draft.get("ring") or names
     order = names if isinstance(given, dict) else given
     peers = config.peers() if config else _likely_peers(given)
-    sentence = ring_sentence(names, peers)
+    sentence = ring_sentence(names, peers) if peers else f"No votes are exchanged: each agent is rewarded by {signals.words()}."
     chart(ring_plot(order, peers), "ring", sentence, height=230, bar=False)
     st.caption(plain(sentence))
 

@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from corl_core.figures.bands import alarm_bands
-from corl_core.figures.curves import accuracy_curves, agent_curves, pair_curves
+from corl_core.figures.curves import accuracy_curves, agent_curves, marked, pair_curves
 from corl_core.figures.lines import agent_line
 from corl_core.figures.spec import Figure
 from corl_core.metrics import describe
@@ -24,6 +24,7 @@ MEASURES = {
     "same_wrong": "Same wrong",
     "both_wrong": "Both wrong",
 }
+UNREADABLE = "Not known: the metrics can't be read; the note above says why."
 WAITING = "No values yet. They show here as soon as the first step is done."
 NO_TRUTH = "No values: this needs ground truth, which the questions may not have."
 ONE_AGENT = "This compares two agents, and the cohort has one."
@@ -53,7 +54,7 @@ def choose(
 ) -> str:
     """One of the names in `words`, chosen by the person and kept in the URL as `key`; many names `wrap` on a narrow screen."""
     link.check(key, words.values(), label)
-    control = st.pills if wrap else st.segmented_control
+    control = partial(st.pills, wrap=True) if wrap else st.segmented_control
     chosen = control(
         label,
         list(words),
@@ -78,7 +79,7 @@ def show(known: Known, agents: list[str], smoothing: float, measure: str) -> Non
         st.caption(f":material/info: {plain(metrics.notice)}")
     frame, label = metrics.frame, "pseudo_label_accuracy"
     _standing(frame, agents)
-    _card(known, accuracy_curves(frame, agents), "accuracy", "eval/accuracy")
+    _card(known, accuracy_curves(frame, agents), "accuracy", "eval/accuracy", bool(metrics.notice))
     cards = [
         (agent_curves(frame, label, agents, smoothing), "pseudo_label", label),
         (pair_curves(frame, "agreement", smoothing), "agreement", "agreement"),
@@ -88,7 +89,7 @@ def show(known: Known, agents: list[str], smoothing: float, measure: str) -> Non
     for start in range(0, len(cards), 2):
         for column, card in zip(st.columns(2), cards[start : start + 2], strict=False):
             with column:
-                _card(known, *card)
+                _card(known, *card, bool(metrics.notice))
 
 
 def _standing(history: pd.DataFrame, agents: list[str]) -> None:
@@ -104,13 +105,15 @@ def _standing(history: pd.DataFrame, agents: list[str]) -> None:
                     st.metric(label, value, gain, border=True, delta_description=words)
 
 
-def _card(known: Known, figure: Figure, key: str, metric: str) -> None:
+def _card(known: Known, figure: Figure, key: str, metric: str, unreadable: bool) -> None:
     found = describe(metric)
     waiting = WAITING
     if known.status.final:
         waiting = NO_TRUTH if found.needs_truth else "No values were logged."
     if found.scope == "cohort" and len(known.config.agents) < 2:
         waiting = ONE_AGENT
+    waiting = UNREADABLE if unreadable else waiting
+    figure = marked(figure, known.status.attempt_step)
     last = max((int(line.x[-1]) for line in figure.series), default=0)
     figure = replace(figure, bands=alarm_bands(known.status.raised, max(last, known.status.step)))
     name = f"curve.{key}"

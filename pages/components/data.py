@@ -14,10 +14,14 @@ import streamlit as st
 from corl_core.config import ConfigError, RunConfig
 from corl_core.figures.palette import group_slots as group_slots_of
 from corl_core.figures.palette import run_slots
+from corl_core.runs import queue_dispatch
 from corl_core.runs.folder import Run, Status, all_runs, default_runs_dir
 from corl_core.runs.labels import shown_name
+from corl_core.runs.settle import settle
 from corl_core.tracking import reader
+from corl_core.tracking.closing import close_later
 from corl_core.tracking.store import tracking_uri
+from pages.components.access import may_act
 from pages.components.text import short_moment
 
 FRESH_S = 2
@@ -52,9 +56,12 @@ def runs() -> tuple[list[Known], list[str]]:
     known, broken = [], []
     for run in all_runs(default_runs_dir()):
         try:
-            known.append(Known(run, config_of(run), run.status()))
+            known.append(Known(run, config_of(run), settle(run)))
         except (ConfigError, OSError) as error:
             broken.append(f"{run.id} can't be read: {error}")
+    if may_act():  # a look by somebody who may only read starts nothing, not even what another person queued
+        queue_dispatch.wake_for(default_runs_dir(), [one.status.state for one in known])
+    close_later((one.run, one.status) for one in known)
     return known, broken
 
 

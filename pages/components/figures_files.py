@@ -28,7 +28,8 @@ BUNDLE_NAME = "corl-bundle.zip"
 WHY_NOTHING = "These runs have no values for this figure yet: {}."
 ABOUT_TABLE = (
     "Held-out accuracy of a single rollout at the first and last evaluation, of the majority, and of the received "
-    "pseudo-labels (mean over the last tenth of the steps); ± is the sample standard deviation over the runs of a row."
+    "pseudo-labels (mean over the last tenth of the steps); agreement of the votes at the last evaluation; ± is the sample "
+    "standard deviation over the runs of a row."
 )
 ABOUT_BUNDLE = (
     "One zip with every figure (PDF, SVG, PNG), its numbers (CSV), the runs' configs and metrics, a sample of votes, and a page "

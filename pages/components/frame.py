@@ -20,6 +20,7 @@ def navigation() -> Any:
         [
             st.Page("pages/overview.py", title="Runs", icon=":material/list:", default=True),
             st.Page("pages/new_run.py", title="New run", icon=":material/add:"),
+            st.Page("pages/queue.py", title="Queue", icon=":material/schedule:"),
             st.Page("pages/picker.py", title="Cohort picker", icon=":material/group_add:"),
             st.Page("pages/run.py", title="Run", icon=":material/show_chart:"),
             st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),

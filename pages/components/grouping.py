@@ -41,7 +41,7 @@ def facts(runs: Sequence[Known]) -> dict[str, Facts]:
     """What the figures need to know of each run."""
     words = told_apart([_names(run) for run in runs])
     return {
-        run.id: Facts(run.config.seed, run.config.grpo.questions_per_step, label)
+        run.id: Facts(run.config.seed, run.config.grpo.questions_per_step, label, run.status.attempt_step)
         for run, label in zip(runs, words, strict=True)
     }
 

@@ -7,20 +7,23 @@ import streamlit as st
 
 from corl_core.runs import archive, prune
 from corl_core.runs.folder import default_runs_dir, find_run
+from corl_core.runs.launch import LaunchError
 from corl_core.runs.trash import size_bytes
 from pages.components import frame
 from pages.components.access import acts, may_act
 from pages.components.data import Known
-from pages.components.trash import megabytes
+from pages.components.text import size_words
 
-MAX_DOWNLOAD = 200 * 10**6  # bytes; it goes through the dashboard's memory
+MAX_DOWNLOAD = 200 * 10**6  # bytes; it goes through the dashboard's memory, as an upload does
+MAX_UPLOAD_MB = 100
+MAX_UNPACKED = 10**9  # bytes of what is uploaded
 
 
 def menu(known: Known) -> None:
     """A popover for a run that has ended."""
     with st.popover("More", icon=":material/more_horiz:"):
         size = size_bytes(known.run.path)
-        st.caption(f"{megabytes(size)} on disk")
+        st.caption(f"{size_words(size)} on disk")
         if size <= MAX_DOWNLOAD:
             st.download_button(
                 "Archive", lambda: _made(known), f"{known.id}{archive.SUFFIX}", "application/zip", icon=":material/archive:",
@@ -34,7 +37,7 @@ def menu(known: Known) -> None:
         if old and may_act():
             words = "all of them; the run has finished" if keep == 0 else f"all but the newest {keep} to resume from"
             st.button(
-                f"Remove checkpoints ({megabytes(old)})", icon=":material/cleaning_services:", key="run_prune",
+                f"Remove checkpoints ({size_words(old)})", icon=":material/cleaning_services:", key="run_prune",
                 help=f"Removes {words}.", on_click=_prune, args=(known.id,),
             )  # fmt: skip
 
@@ -42,7 +45,7 @@ def menu(known: Known) -> None:
 def importer() -> None:
     """Doctor: a run out of an archive."""
     st.file_uploader(
-        "Import a run", type="zip", key="import.file", on_change=_import, disabled=not may_act(),
+        "Import a run", type="zip", key="import.file", on_change=_import, disabled=not may_act(), max_upload_size=MAX_UPLOAD_MB,
         help="An archive made by Co-RL Lab. It is checked file by file, and nothing in it is run. Larger ones: "
         "python -m corl_core import FILE",
     )  # fmt: skip
@@ -66,9 +69,8 @@ def _import() -> None:
     if upload is None:
         return
     runs_dir = default_runs_dir()
-    run = archive.restore(upload, runs_dir, MAX_DOWNLOAD)
+    run = archive.restore(upload, runs_dir, MAX_UNPACKED)
     frame.go("pages/run.py", run=run.id)
-    from corl_core.runs.launch import LaunchError
     from corl_core.tracking.housekeeping import log_imported
     from corl_core.tracking.log import TrackingError
 

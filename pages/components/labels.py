@@ -41,11 +41,7 @@ def edit(run_id: str, config_name: str) -> None:
 @acts
 def _save(run_id: str) -> None:
     run = find_run(default_runs_dir(), run_id)
-    name, note, tags = (st.session_state[key] for key in _KEYS)
-    labels.checked_note(note), labels.checked_tags(tags)  # all or nothing
-    labels.rename(run, name)
-    labels.write_note(run, note)
-    labels.set_tags(run, tags)
+    labels.put(run, *(st.session_state[key] for key in _KEYS))
     threading.Thread(target=_mirror, args=(run,), daemon=True, name="mirror labels").start()
 
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from corl_core.runs.folder import default_runs_dir, find_run
 from corl_core.runs.speed import STEPS, run_speed
+from corl_core.security import masked
 from pages.components import data
 from pages.components.boundary import guard
 from pages.components.data import Known
@@ -44,7 +45,8 @@ def progress(known: Known) -> None:
     elif not status.final:
         words += f", {duration(status.seconds_left)} left" if status.seconds_left else ""
     elif status.started and status.ended:
-        words += f" in {duration(status.ended - status.started)}"
+        part = f", the last {status.step - status.attempt_step:,} since it was resumed" if status.attempt_step else ""
+        words += f"{part} in {duration(status.ended - status.started)}"
     st.progress(min(1.0, status.step / total), text=plain(words))
 
 
@@ -83,7 +85,7 @@ def headline(known: Known) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         state_badge(status.state)
         if status.reason:
-            st.markdown(plain(status.reason[:1].upper() + status.reason[1:]))
+            st.markdown(plain(masked(status.reason[:1].upper() + status.reason[1:])))
     progress(known)
     if pace := speed_words(known):
         st.caption(pace)
@@ -94,7 +96,8 @@ def speed_words(known: Known) -> str:
     status = known.status
     if status.final:
         took = (status.ended or 0.0) - (status.started or status.ended or 0.0)
-        return f"{_rate(status.step / took)} on average, evaluations included" if status.step and took > 0 else ""
+        done = status.step - status.attempt_step  # times are of the last attempt
+        return f"{_rate(done / took)} on average, evaluations included" if done > 0 and took > 0 else ""
     now = run_speed(known.run) if status.state == "running" else None
     if now is None:
         return ""
@@ -113,7 +116,7 @@ def logs(known: Known, agents: list[str]) -> None:
     more = st.toggle(f"Last {MORE_LOG_LINES} lines", key="log_more", help=f"Off: the last {LOG_LINES}.")
     for tab, agent in zip(st.tabs([*map(plain, agents), "supervisor"]), [*agents, None], strict=True):
         with tab:
-            tail = whole_lines(known.run.log_tail(agent, LOG_BYTES), MORE_LOG_LINES if more else LOG_LINES)
+            tail = whole_lines(masked(known.run.log_tail(agent, LOG_BYTES)), MORE_LOG_LINES if more else LOG_LINES)
             st.code(tail or "Nothing logged yet.", language=None, wrap_lines=True)
 
 

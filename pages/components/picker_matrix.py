@@ -156,6 +156,7 @@ def _questions(made: Report, a: str, b: str) -> None:
         format_func=lambda outcome: f"{plain(names[outcome])}: {counts[outcome]:,}",
         key=".".join(["outcome", a, b, *present]),
         help="None picked: all questions.",
+        wrap=True,
     )
     shown = frame[frame["outcome"] == picked] if picked else frame
     titles = {"question": "Question", "truth": "Truth", "answer_a": a, "answer_b": b if b != a else f"{b}, again"}

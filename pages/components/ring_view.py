@@ -31,7 +31,7 @@ def show(known: Known) -> None:
             st.caption("The ring shows here as soon as the first step is done.")
             return
         newest = int(metrics.frame["step"].max())
-        step = min(_step(known.status.max_steps) - 1, newest)
+        step = min(_step(known.status.max_steps or newest + 1) - 1, newest)
         readings = ring_readings(metrics.frame, peers, step)
         st.caption(f"Steps {max(0, step - WINDOW + 1):,} to {step:,}" + (", the newest" if step == newest else ""))
         drawing, words = st.columns([3, 2], vertical_alignment="center")

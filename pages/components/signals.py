@@ -21,10 +21,15 @@ def chosen() -> list[str]:
     return list(draft.get("signal.weights") or draft.FIRST_WEIGHTS) if method == WEIGHTED else [method]
 
 
+def words() -> str:
+    """What the draft's agents are rewarded for."""
+    return ", ".join(METHODS[name].about for name in chosen())
+
+
 def editor(problems: dict[str, str]) -> None:
     """How rewards come about: the weights of a sum, voting, and each signal's own settings."""
     names = chosen()
-    st.caption(f"Rewarded by {', '.join(METHODS[name].about for name in names)}.")
+    st.caption(f"Rewarded by {words()}.")
     if draft.get("method") == WEIGHTED:
         _weights(names, problems)
     if any(SIGNALS[name].votes for name in names):

@@ -5,7 +5,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from corl_core.figures.lines import run_lines
-from pages.components import actions, data
+from corl_core.runs.labels import labels
+from pages.components import access, actions, data
 from pages.components.data import Known
 from pages.components.text import STATE_COLORS, cohort, moment, plain
 
@@ -39,6 +40,8 @@ COLUMNS = {
         format="%.3f",
         width=85,
     ),
+    "alarms": st.column_config.ListColumn("Alarms", help="What has gone wrong in the run, each kind once.", width=120),
+    "tags": st.column_config.ListColumn("Tags", width=110),
     "started": st.column_config.TextColumn("Started", width=155),
     "reason": st.column_config.TextColumn("Reason", width="large"),
     "id": st.column_config.TextColumn("Id", width="medium"),
@@ -50,7 +53,7 @@ def matching(runs: list[Known], name: str, states: list[str], methods: list[str]
     return [
         run
         for run in runs
-        if name.lower() in f"{run.config.name} {cohort(run.config)} {run.id}".lower()
+        if name.lower() in f"{run.name} {run.config.name} {cohort(run.config)} {' '.join(labels(run.run).tags)} {run.id}".lower()
         and (not states or run.status.state in states)
         and (not methods or run.config.method in methods)
     ]
@@ -89,6 +92,8 @@ def action_bar(bar: DeltaGenerator, picked: list[Known], shown: int, total: int)
         st.switch_page("pages/run.py", query_params={"run": ids[0]})
     if bar.button(f"Compare {len(ids)}" if len(ids) > 1 else "Compare", icon=":material/compare_arrows:"):
         st.switch_page("pages/compare.py", query_params={"runs": ",".join(ids)})
+    if not access.may_act():
+        return
     if any(not run.status.final for run in picked):
         if bar.button("Stop", icon=":material/stop:"):
             actions.confirm_stop([run.id for run in picked if not run.status.final])
@@ -100,7 +105,7 @@ def _row(run: Known, trend: list[float], agreement: float | None) -> dict:
     status = run.status
     return {
         "state": [status.state],
-        "name": run.config.name,
+        "name": run.name,
         "method": actions.method_label(run.config.method),
         "cohort": cohort(run.config),
         "seed": run.config.seed,
@@ -108,6 +113,8 @@ def _row(run: Known, trend: list[float], agreement: float | None) -> dict:
         "accuracy": trend[-1] if trend else None,
         "trend": trend,
         "agreement": agreement,
+        "alarms": list(dict.fromkeys(alarm.title for alarm in status.raised)),
+        "tags": list(labels(run.run).tags),
         "started": moment(status.started or status.created),
         "reason": status.reason,
         "id": run.id,

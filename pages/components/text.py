@@ -74,6 +74,15 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+def size_words(size: float) -> str:
+    """Bytes in their largest unit, as in 340 B, 21 kB or 1.4 GB."""
+    for unit in ("B", "kB", "MB"):
+        if size < 999.5:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} GB"
+
+
 def short_model(model: str) -> str:
     """A model without where it comes from: llama of tiny:llama, Qwen3-1.7B of Qwen/Qwen3-1.7B."""
     return model.removeprefix("tiny:").rstrip("/").rsplit("/", 1)[-1]

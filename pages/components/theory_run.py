@@ -9,7 +9,7 @@ from corl_core.figures import theory_run as paths
 from corl_core.rollouts.ballots import Ballots, run_stamps
 from corl_core.theory import against_run
 from corl_core.theory.against_run import Followed, Stream
-from pages.components import data, votes
+from pages.components import data, link, votes
 from pages.components.chart import chart
 from pages.components.data import Known
 from pages.components.text import plain
@@ -38,6 +38,7 @@ def show() -> None:
         st.page_link("pages/new_run.py", label="Set up a run", icon=":material/add:")
         return
     known = votes.choose_run(runs)
+    link.show()
     supervision = against_run.supervision_of([signal.labels_from for signal in known.config.signals.values()])
     if supervision is None:
         st.info(

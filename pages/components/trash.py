@@ -3,11 +3,11 @@
 import streamlit as st
 
 from corl_core.runs import trash
-from corl_core.runs.folder import Run, default_runs_dir, find_run
+from corl_core.runs.folder import Run, all_runs, default_runs_dir, find_run
 from corl_core.runs.launch import LaunchError
 from pages.components import frame
 from pages.components.access import acts, may_act
-from pages.components.text import moment, plain
+from pages.components.text import moment, plain, size_words
 
 _LAST = "trash.last"
 
@@ -17,8 +17,10 @@ def confirm(run_ids: list[str]) -> None:
     """Asks, then moves the runs to the trash and leaves for the list of runs."""
     names = ", ".join(f"**{plain(run_id)}**" for run_id in run_ids[:5])
     more = f" and {len(run_ids) - 5} more" if len(run_ids) > 5 else ""
-    size = sum(trash.size_bytes(find_run(default_runs_dir(), run_id).path) for run_id in run_ids)
-    st.write(f"Move {names}{more} ({megabytes(size)}) to the trash? Until that is emptied, on the Doctor page, they can come back.")
+    # The dialog is drawn once more after the click, when they are gone.
+    size = sum(trash.size_bytes(run.path) for run in all_runs(default_runs_dir()) if run.id in run_ids)
+    way_back = "Until that is emptied, on the Doctor page, this can be undone."
+    st.write(f"Move {names}{more} ({size_words(size)}) to the trash? {way_back}")
     about = "Marks the MLflow runs as deleted; undoing brings them back."
     with_mlflow = st.checkbox("Delete the curves in MLflow, too", key="delete_mlflow", help=about)
     chosen = (run_ids, with_mlflow)
@@ -47,14 +49,14 @@ def contents() -> None:
     sizes = {item.id: trash.size_bytes(item.run.path) for item in items}
     for item in items[:20]:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.markdown(f"{plain(item.id)}, {megabytes(sizes[item.id])}, deleted {moment(item.when)}", width="content")
+            st.markdown(f"{plain(item.id)}, {size_words(sizes[item.id])}, deleted {moment(item.when)}", width="content")
             st.button(
                 "Restore", icon=":material/undo:", key=f"trash.restore.{item.id}", disabled=not may_act(), on_click=_restore,
                 args=([item.id],),
             )  # fmt: skip
     if len(items) > 20:
         st.caption(f"and {len(items) - 20} more")
-    label = f"Empty the trash ({megabytes(sum(sizes.values()))})"
+    label = f"Empty the trash ({size_words(sum(sizes.values()))})"
     if st.button(label, icon=":material/delete_forever:", key="trash.empty", disabled=not may_act()):
         _confirm_empty([item.id for item in items])
 
@@ -66,11 +68,6 @@ def _confirm_empty(run_ids: list[str]) -> None:
     if st.button("Delete for good", type="primary", icon=":material/delete_forever:", key="confirm_empty", on_click=_empty,
                  args=(run_ids,)):  # fmt: skip
         st.rerun()
-
-
-def megabytes(size: int) -> str:
-    """A size for people."""
-    return f"{size / 1e6:,.1f} MB"
 
 
 @acts

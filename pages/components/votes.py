@@ -12,6 +12,7 @@ from corl_core.rollouts import ballots as core
 from corl_core.rollouts import filters
 from corl_core.rollouts.ballots import Ballots
 from corl_core.rollouts.tally import NONE, Array
+from pages.components import link
 from pages.components.boundary import told
 from pages.components.data import Known
 from pages.components.text import plain
@@ -44,7 +45,7 @@ def choose_run(runs: Sequence[Known]) -> Known:
     by_id = {run.id: run for run in runs}
     asked = st.query_params.get("run", "")
     if asked and asked not in by_id:
-        st.warning(f"The link names a run that is not here any more: {plain(asked)}.", icon=":material/link_off:")
+        link.note(f"The link names a run that is not here any more: {asked}.")
     if st.session_state.get(RUN_KEY) not in by_id:
         st.session_state[RUN_KEY] = asked if asked in by_id else runs[0].id
     picked = st.selectbox("Run", list(by_id), format_func=lambda run_id: by_id[run_id].label, key=RUN_KEY, on_change=_to_url)
@@ -72,6 +73,8 @@ def _opened(path: str, agents: tuple[str, ...], size: int, tie: str, stamps: tup
 
 def filtered(ballots: Ballots) -> Array:
     """The places of the draws that pass the filters that a person set, in step order."""
+    link.check("filter", FILTERS.values(), "Filter")
+    link.show()
     with st.container(horizontal=True, vertical_alignment="bottom"):
         words = st.selectbox("Filter", list(FILTERS.values()), key="filter", bind="query-params", width=240)
         agents = st.multiselect("Agents", list(ballots.agents), key="agents", bind="query-params", width=260,

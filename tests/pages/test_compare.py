@@ -23,6 +23,7 @@ def test_seeds_of_one_config_are_one_line_with_n(app, finished_store, charts):
     drawn = charts(at)
     assert not at.exception and not at.error
     assert legend(drawn["compare.agreement"]) == ["demo (N=3)", "demo-ttrl"]
+    assert at.button_group(key="x").proto.wrap  # five x axes are wider than a telephone
     assert len(drawn) == 4
 
 

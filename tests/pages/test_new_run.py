@@ -75,6 +75,12 @@ def test_supervised_training_has_no_vote_fields_and_no_arrows(app, empty_store, 
     assert not [widget for widget in at.number_input if widget.key.endswith("vote.min_share")]
 
 
+def test_without_votes_the_ring_says_what_rewards_an_agent(app, empty_store, said):
+    at = app(empty_store, "new_run")
+    field(at, "method").select("rent").run()
+    assert "No votes are exchanged: each agent is rewarded by low entropy of the agent's tokens." in said(at).replace("\\", "")
+
+
 def test_launch_starts_one_run_of_exactly_this_config_and_opens_it(app, empty_store, launches):
     at = app(empty_store, "new_run")
     field(at, "grpo.max_steps").set_value(7).run()

@@ -1,5 +1,11 @@
 """Runs page: a first visit, runs in every state, filters, and what can be done with a run."""
 
+from dataclasses import replace
+
+from corl_core.runs import labels
+from corl_core.runs.folder import Run, Status, read_status, write_status
+from pages.components.data import Known
+
 
 def test_a_first_visit_offers_the_demo_and_one_click_starts_it_and_opens_it(app, empty_store, launches):
     at = app(empty_store)
@@ -34,6 +40,42 @@ def test_filters_narrow_the_table_and_say_when_nothing_is_left(app, finished_sto
     assert at.dataframe[0].value.name.tolist() == ["demo-ttrl"]
     at.text_input(key="name").set_value("nothing is called this").run()
     assert "No run matches" in said(at) and not at.dataframe
+
+
+def test_names_and_tags_that_a_person_gave_are_shown_and_found(app, finished_store):
+    run = Run(next(path for path in finished_store.iterdir() if "ttrl" in path.name))
+    labels.rename(run, "the one that locked in")
+    labels.change_tags(run, ["for the paper"], [])
+    at = app(finished_store)
+    row = at.dataframe[0].value.set_index("id").loc[run.id]
+    assert row["name"] == "the one that locked in" and list(row["tags"]) == ["for the paper"]
+    at.text_input(key="name").set_value("for the PAPER").run()
+    assert at.dataframe[0].value["id"].tolist() == [run.id]
+
+
+def test_alarms_are_marked_once_a_kind(app, finished_store):
+    run = Run(next(path for path in finished_store.iterdir() if "ttrl" in path.name))
+    alarm = {"kind": "label_lock_in", "agent": "llama", "step": 3, "evidence": {}, "text": "Locked in."}
+    write_status(run.path, replace(read_status(run.path), alarms=[alarm, alarm | {"agent": "qwen2"}]))
+    table = app(finished_store).dataframe[0].value.set_index("id")
+    assert len(table.loc[run.id, "alarms"]) == 1 and sum(map(len, table["alarms"])) == 1
+
+
+def test_who_may_only_read_is_offered_no_stop_and_no_delete(app, finished_store, monkeypatch):
+    from pages.components import table
+
+    monkeypatch.setenv("CORL_READ_ONLY", "1")
+    assert not app(finished_store).exception
+    offered: list[str] = []
+
+    class Bar:
+        def button(self, label, **_):
+            offered.append(label)
+            return False
+
+    run = Known(Run(next(path for path in finished_store.iterdir() if "ttrl" in path.name)), None, Status("finished", 0.0))
+    table.action_bar(Bar(), [run], 1, 1)
+    assert offered == ["Open", "Compare"]
 
 
 def test_a_filter_in_the_link_is_applied(app, finished_store):

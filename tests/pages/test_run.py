@@ -64,6 +64,14 @@ def test_an_unknown_run_is_named_in_one_sentence(app, finished_store, said):
     assert "nobody" in at.error[0].value and not at.exception
 
 
+def test_a_metrics_store_that_cannot_be_read_is_no_lack_of_ground_truth(app, tmp_path, make_finished, said):
+    make_finished(tmp_path, logged=False)
+    (tmp_path / "mlflow.db").write_bytes(b"not a database " * 100)
+    text = said(app(tmp_path, "run"))
+    assert "can't be read" in text.replace("\\", "") and "the metrics can't be read; the note above says why" in text
+    assert "needs ground truth" not in text
+
+
 def test_logs_of_each_agent_and_of_the_supervisor(app, finished_store):
     at = app(finished_store, "run")
     assert [tab.label for tab in at.tabs] == ["llama", "qwen2", r"gpt\_neox", "supervisor"]

@@ -72,7 +72,7 @@ def test_a_self_labelled_run_shows_loops(app, finished_store, charts):
 
 
 def test_a_run_of_one_step_has_a_ring_without_a_slider(app, store, charts):
-    make_run(store, run_config(steps=1))
+    make_run(store, run_config("one step", steps=1))
     at = app(store, "run")
     assert "run.ring" in charts(at) and not at.slider and not at.exception
 
@@ -99,3 +99,20 @@ def test_a_run_under_way_tells_its_pace(app, store, said, steps_per_s, words):
 
 def test_a_finished_run_tells_its_mean_pace(app, finished_store, said):
     assert "1 steps/s on average, evaluations included" in said(app(finished_store, "run"))  # 20 steps in 20 s
+
+
+def test_a_resumed_run_tells_the_pace_of_its_last_attempt_and_marks_where_it_went_on(app, tmp_path, make_finished, charts, said):
+    run = make_finished(tmp_path, "resumed")
+    write_status(run.path, replace(read_status(run.path), attempt=2, attempt_step=10))  # 10 of its 20 steps in 20 s
+    at = app(tmp_path, "run")
+    assert "0.5 steps/s on average" in said(at)
+    assert "the last 10 since it was resumed in 20 s" in at.progress[0].text
+    resumed = [trace for trace in charts(at)["curve.reward_std"]["data"] if "resumed" in trace.get("hovertemplate", "")]
+    assert [trace["x"] for trace in resumed] == [[10], [10], [10]]  # each agent's line
+
+
+def test_a_status_that_cannot_be_read_leaves_the_ring_its_steps(app, tmp_path, make_finished, said):
+    run = make_finished(tmp_path)
+    (run.path / "status.json").write_text("{")
+    at = app(tmp_path, "run")
+    assert "Steps 0 to 19, the newest" in said(at) and not at.exception
