@@ -14,7 +14,9 @@ from pathlib import Path
 
 import psutil
 
-from corl_core.runs.folder import Run, read_status, write_status
+from corl_core.config import load_config
+from corl_core.runs import queue
+from corl_core.runs.folder import Run, read_status, start_of, write_status
 from corl_core.runs.queue_dispatch import dispatch
 
 
@@ -23,13 +25,13 @@ def start(run: Run) -> None:
     log = (run.path / "supervisor.log").open("ab")
     command = [sys.executable, "-m", "tests.fake_queue", "--run", str(run.path)]
     script = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-    created = psutil.Process(script.pid).create_time()
-    write_status(run.path, replace(read_status(run.path), state="starting", pid=script.pid, pid_created=created))
+    began = start_of(psutil.Process(script.pid))
+    write_status(run.path, replace(read_status(run.path), state="starting", pid=script.pid, pid_created=began))
 
 
 def run_one(run: Run) -> None:
     me, config = psutil.Process(), run.config
-    claim = replace(read_status(run.path), state="running", pid=me.pid, pid_created=me.create_time(), heartbeat=time.time())
+    claim = replace(read_status(run.path), state="running", pid=me.pid, pid_created=start_of(me), heartbeat=time.time())
     write_status(run.path, claim)
     note(run, "begin")
     time.sleep(config.grpo.max_steps / 10)
@@ -43,6 +45,15 @@ def note(run: Run, what: str) -> None:
     file = os.open(run.path.parent / "told.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(file, f"{what} {run.config.name}\n".encode())
     os.close(file)
+
+
+def config(name: str = "run", *overrides: str):
+    """A cohort of two on the CPU that a fake runs for 0.3 s."""
+    return load_config("demo-pair", [f"name={name}", "device=cpu", "grpo.max_steps=3", *overrides])
+
+
+def add(runs_dir: Path, *names: str, priority: int = 0) -> list[Run]:
+    return queue.enqueue_checked([config(name) for name in names], runs_dir, priority)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from corl_core.figures.paper.catalogue import CATALOGUE, OVERLAPS
 from corl_core.figures.paper.recipe import Recipe, Source, file_content, kind_of
 from corl_core.figures.seeds import CENTERS, SPREADS
 from corl_core.figures.venues import FONTS, SPANS, VENUES
-from corl_core.runs.folder import Run, all_runs, find_run
+from corl_core.runs.folder import Run, all_runs, find_runs
 
 DEFAULT = Recipe("", ())
 
@@ -30,7 +30,7 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
 
 
 def _add_options(verb: argparse.ArgumentParser, out: str) -> None:
-    verb.add_argument("refs", nargs="*", metavar="RUN", help="a run's id, the start of one, or a run's name")
+    verb.add_argument("refs", nargs="*", metavar="RUN", help="a run's id, the start of one, or a name: all runs of it")
     verb.add_argument("-o", "--output", type=Path, metavar="FILE", help=out)
     add = verb.add_argument
     add("--group", default=DEFAULT.group, metavar="KEY", help="seeds (one line a config; default), none, or a config key")
@@ -81,7 +81,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[list[Run], Recipe]:
         raise FigureError("-o FILE is missing; say where to write, e.g. -o figure.pdf")
     if not arguments.output.absolute().parent.is_dir():
         raise FigureError(f"output folder '{arguments.output.parent}' does not exist; make it first")
-    found = {run.id: run for run in (find_run(arguments.runs, ref) for ref in arguments.refs)}
+    found = {run.id: run for ref in arguments.refs for run in find_runs(arguments.runs, ref)}
     options = {name: getattr(arguments, name) for name in vars(DEFAULT) if name not in ("figure", "run_ids", "ylim")}
     ylim = tuple(arguments.ylim) if arguments.ylim else None
     return list(found.values()), Recipe(arguments.name, tuple(found), ylim=ylim, **options)
@@ -108,7 +108,8 @@ def _write(arguments: argparse.Namespace, recipe: Recipe, content: bytes, comman
     except OSError as error:
         raise FigureError(f"cannot write '{path}': {error.strerror or error}") from error
     told = {"file": str(path), "bytes": len(content), "runs": list(recipe.run_ids), "command": command}
-    print(json.dumps(told) if arguments.json else f"{path}: {len(content):,} bytes, {len(recipe.run_ids)} runs")
+    runs = "1 run" if len(recipe.run_ids) == 1 else f"{len(recipe.run_ids)} runs"
+    print(json.dumps(told) if arguments.json else f"{path}: {len(content):,} bytes, {runs}")
     return 0
 
 

@@ -15,7 +15,9 @@ from corl_core.runs import launch as runs
 from corl_core.runs.folder import Run, all_runs, find_run
 from corl_core.runs.queue_dispatch import wake_for
 from corl_core.runs.results import results
+from corl_core.runs.settle import settle
 from corl_core.security import masked
+from corl_core.tracking.closing import close_later
 
 
 def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
@@ -56,8 +58,10 @@ def _launch(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    found = summary(find_run(arguments.runs, arguments.ref))
+    run = find_run(arguments.runs, arguments.ref)
+    found = summary(run)
     wake_for(arguments.runs, [found["state"]])
+    close_later([(run, run.status())])
     return _print(arguments, found)
 
 
@@ -101,6 +105,7 @@ def _list(arguments: argparse.Namespace) -> int:
         if run.problem:
             print(f"warning: {run.id} is left out: {run.problem}", file=sys.stderr)
     rows = [summary(run) for run in everything if not run.problem]
+    close_later((run, run.status()) for run in everything if not run.problem)
     wake_for(arguments.runs, [row["state"] for row in rows])
     if arguments.json:
         return _print(arguments, rows)
@@ -121,7 +126,7 @@ def _supervise(arguments: argparse.Namespace) -> int:
 
 def summary(run: Run) -> dict[str, Any]:
     """What `launch`, `status` and `list` tell of a run."""
-    status, config = run.status(), run.config
+    status, config = settle(run), run.config
     return {
         "id": run.id, "name": config.name, "state": status.state, "reason": status.reason, "pid": status.pid,
         "step": status.step, "max_steps": status.max_steps, "method": config.method, "seed": config.seed,
