@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.components import choice, data, figures_files, figures_form, frame, link, text
+from pages.components import boundary, choice, data, figures_files, figures_form, frame, link
 
 frame.require()
 st.title("Figures")
@@ -23,8 +23,7 @@ if not runs:
     st.stop()
 
 read = data.history([run.id for run in runs], figures_files.keys(recipe))
-if read.notice:
-    st.caption(f":material/info: {text.plain(read.notice)}")
+boundary.unread(read.notice)
 source = figures_files.source(read.frame, runs, data.slots([run.id for run in known]))
 figures_files.show(recipe, source, kind)
 

@@ -78,3 +78,12 @@ def note_visit(page: str) -> None:
 def visit() -> int:
     """The number of this visit: the same while a person stays on one page."""
     return st.session_state.get(_VISIT, ("", 0))[1]
+
+
+def unread(notice: str) -> None:
+    """Why curves are missing, if anything: in passing where nothing has been logged yet, else with what to do about it."""
+    if notice.startswith("No metrics yet"):
+        st.caption(f":material/info: {plain(notice)}")
+    elif notice:
+        remedy = "Nothing is lost: the runs' journals hold everything, and 'python -m corl_core sync RUN' logs it anew."
+        st.warning(plain(f"{notice} {remedy}"), icon=":material/cloud_off:")

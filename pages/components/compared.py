@@ -13,9 +13,8 @@ from corl_core.figures.paired import difference_curves
 from corl_core.figures.spec import Figure
 from corl_core.metrics import describe
 from pages.components import data, link, zoom
-from pages.components.boundary import guard
+from pages.components.boundary import guard, unread
 from pages.components.chart import chart_card
-from pages.components.text import plain
 from pages.components.view import Grouping, Look, choose_look
 
 
@@ -31,14 +30,13 @@ def charts(run_ids: list[str], metrics: Sequence[str], chosen: Grouping, notices
                 link.show()
             keys = dict.fromkeys([*metrics, *AXES[look.view.axis].keys])
             read = data.history(run_ids, list(keys))
-            if read.notice:
-                st.caption(f":material/info: {plain(read.notice)}")
-            _cards(read.frame, metrics, chosen, look)
+            unread(read.notice)
+            _cards(read.frame, metrics, chosen, look, "The metrics store can't be read." if read.notice else "No values yet.")
 
     part()
 
 
-def _cards(frame: pd.DataFrame, metrics: Sequence[str], chosen: Grouping, look: Look) -> None:
+def _cards(frame: pd.DataFrame, metrics: Sequence[str], chosen: Grouping, look: Look, waiting: str) -> None:
     boxes, view = zoom.boxes(), look.view
     drawn = list(_figures(frame, metrics, chosen, look))
     for start in range(0, len(drawn), 2):
@@ -46,7 +44,7 @@ def _cards(frame: pd.DataFrame, metrics: Sequence[str], chosen: Grouping, look: 
             with column:
                 key, revision = f"compare.{name}", f"{name}/{view.axis}/{view.log}/{view.robust}"
                 follow = partial(zoom.follow, name, key)
-                chart_card(figure, key, describe(metric).doc, revision=revision, box=boxes.get(name), on_zoom=follow)
+                chart_card(figure, key, describe(metric).doc, waiting, revision, box=boxes.get(name), on_zoom=follow)
 
 
 def _figures(frame: pd.DataFrame, metrics: Sequence[str], chosen: Grouping, look: Look) -> Iterator[tuple[str, str, Figure]]:

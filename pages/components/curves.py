@@ -13,6 +13,7 @@ from corl_core.figures.lines import agent_line
 from corl_core.figures.spec import Figure
 from corl_core.metrics import describe
 from pages.components import data, link, zoom
+from pages.components.boundary import unread
 from pages.components.chart import chart_card
 from pages.components.data import Known
 from pages.components.text import plain
@@ -75,8 +76,7 @@ def show(known: Known, agents: list[str], smoothing: float, measure: str) -> Non
     keys = ["agreement", "agreement/*", "pseudo_label_accuracy", overlap, f"{overlap}/*"]
     keys += ["reward_std", "eval/accuracy", "eval/majority_accuracy"]
     metrics = data.history([known.id], keys)
-    if metrics.notice:
-        st.caption(f":material/info: {plain(metrics.notice)}")
+    unread(metrics.notice)
     frame, label = metrics.frame, "pseudo_label_accuracy"
     _standing(frame, agents)
     _card(known, accuracy_curves(frame, agents), "accuracy", "eval/accuracy", bool(metrics.notice))

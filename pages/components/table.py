@@ -7,8 +7,9 @@ from streamlit.delta_generator import DeltaGenerator
 from corl_core.figures.lines import run_lines
 from corl_core.runs.labels import labels
 from pages.components import access, actions, data
+from pages.components.boundary import unread
 from pages.components.data import Known
-from pages.components.text import STATE_COLORS, cohort, moment, plain
+from pages.components.text import STATE_COLORS, cohort, moment
 
 COLUMNS = {
     "state": st.column_config.MultiselectColumn(
@@ -63,8 +64,7 @@ def show(runs: list[Known]) -> list[Known]:
     """Draws the table; returns the runs whose rows are picked."""
     ids = [run.id for run in runs]
     accuracy, agreement = data.history(ids, ["eval/accuracy"]), data.latest(ids, ["agreement"])
-    if accuracy.notice:
-        st.caption(f":material/info: {plain(accuracy.notice)}")
+    unread(accuracy.notice)
     trends = run_lines(accuracy.frame, "eval/accuracy").dropna().groupby("run_id")["value"]
     agreed = agreement.frame.set_index("run_id")["value"].to_dict()
     trend = trends.agg(list).to_dict()

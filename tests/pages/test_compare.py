@@ -116,3 +116,12 @@ def test_what_is_no_range_is_no_zoom(text):
 def test_a_zoom_may_leave_an_axis_whole():
     assert zoom.parse("0.5,1e3,,") == zoom.Box((0.5, 1000.0), None)
     assert zoom.parse(",,-1,1") == zoom.Box(None, (-1.0, 1.0))
+
+
+def test_a_store_that_cannot_be_read_is_said_with_what_to_do(app, tmp_path, make_finished):
+    run = make_finished(tmp_path)
+    (tmp_path / "mlflow.db").write_bytes(b"no database" * 400)
+    at = app(tmp_path, "compare", runs=run.id)
+    (warning,) = [element.value for element in at.warning]
+    assert "can't be read" in warning.replace("\\", "") and "sync RUN" in warning and "Nothing is lost" in warning
+    assert not at.exception
