@@ -66,7 +66,7 @@ def test_results_before_the_first_evaluation_are_empty_not_an_error(tmp_path, ca
     run = launch.create(load_config("demo-pair"), tmp_path)
     assert main(["results", run.id, "--json", "--runs", str(tmp_path)]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["state"] == "starting" and report["agents"]["llama"] == {"first": {}, "last": {}}
+    assert report["state"] == "starting" and report["agents"]["llama"] == {"first": {}, "last": {}, "checkpoint": {}}
 
 
 @pytest.mark.training

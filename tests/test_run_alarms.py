@@ -140,6 +140,7 @@ def watched(run, monkeypatch):
     def made(action: str):
         config = load_config("demo-pair", [f"alarms.action={action}"])
         (run.path / "run.yaml").write_text(config.to_yaml())
+        write_status(run.path, Status(state="starting", created=time.time()))  # no supervisor may touch what has ended
         watching = supervisor.Supervisor(Run(run.path))
         watching._journal = Journal(run.path / "journal.jsonl")
         watching._cohort, watching._bell = supervisor.CohortMetrics(config), Bell(config)

@@ -10,8 +10,9 @@ import pytest
 from corl_core.config import load_config
 from corl_core.runs import folder, launch
 from corl_core.runs.cohort import WINDOW, CohortMetrics
-from corl_core.runs.folder import Run, RunNotFound, Status, all_runs, find_run, write_status
+from corl_core.runs.folder import Run, RunNotFound, Status, all_runs, find_run, find_runs, write_status
 from corl_core.runs.journal import Journal, Tail
+from corl_core.runs.labels import rename
 from corl_core.runs.supervisor import GRACE_S, Supervisor, _Agent
 
 
@@ -178,3 +179,20 @@ def test_a_stop_gives_slow_models_time_for_their_step(run):
     supervisor = Supervisor(run)
     supervisor._agents = {name: _Agent(None, None, longest_step_s=seconds) for name, seconds in (("a", 2.0), ("b", 40.0))}
     assert supervisor._stop_limit_s() == 3 * GRACE_S + 10 * 40
+
+
+def test_a_name_means_every_run_of_that_name_also_one_that_was_given_later(tmp_path):
+    first, second = (launch.create(load_config("demo", [f"seed={seed}"]), tmp_path) for seed in (0, 1))
+    other = launch.create(load_config("demo-pair"), tmp_path)
+    assert {run.id for run in find_runs(tmp_path, "demo")} == {first.id, second.id}
+    rename(other, "the pair of the paper")
+    assert find_run(tmp_path, "the pair of the paper") == other
+    assert find_runs(tmp_path, "demo-pair") == [other]
+
+
+def test_a_status_that_a_newer_version_wrote_is_read_as_far_as_it_is_known(tmp_path):
+    run = launch.create(load_config("demo"), tmp_path)
+    (run.path / "status.json").write_text('{"state": "stopped", "created": 5.0, "step": 7, "mood": "good"}')
+    assert (run.status().state, run.status().step) == ("stopped", 7)
+    (run.path / "status.json").write_text("[1]")
+    assert run.status().state == "failed" and "damaged" in run.status().reason

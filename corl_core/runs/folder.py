@@ -8,15 +8,20 @@
     grid.json       of a cell of an ablation grid: the grid's name and the values of this cell
     supervisor.log, journal.jsonl (cohort metrics), tracking.json (what MLflow has already)
     agents/NAME/    journal.jsonl, log.txt, rollouts/*.parquet, votes.parquet (an index of the rollouts, made on reading),
-                    checkpoints/ (see checkpoints.py), model/
+                    checkpoints/ (see checkpoints.py), model/; while it trains also .alive (its sign of life) and
+                    rollouts/.open.jsonl (those of the newest steps: see open_shard.py)
 
-A stored state is a claim; `Run.status` checks it against the process: a supervisor that is gone has not finished.
+A stored state is a claim; `Run.status` checks it against the process: a supervisor that is gone has not finished. Nothing in that
+goes by the clock on the wall, which people and time servers set. `settle.py` writes down what has been found out.
 """
 
+import fcntl
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,15 +50,17 @@ class Status:
     reason: str = ""
     phase: str = ""  # what a starting run is busy with, e.g. 'base model 40%'
     pid: int | None = None  # the supervisor's
-    pid_created: float | None = None
+    pid_created: float | None = None  # when that process began, by `start_of`
     step: int = 0  # updates that every agent has finished
     max_steps: int = 0
     started: float | None = None  # when the first step began
     ended: float | None = None
     heartbeat: float | None = None
+    beat: float | None = None  # the heartbeat by `time.monotonic`, the same clock in all processes since the machine started
     cause: str = ""  # of a failure, in a word or two: see `runs/causes.py`
     attempt: int = 1  # how often the run has been started, by a launch or a resume
     attempt_step: int = 0  # updates that were done when this attempt began
+    untold: bool = False  # of a run that has ended: MLflow has not been told
     alarms: list[dict[str, Any]] = field(default_factory=list)  # the fields of each `Alarm` raised so far, oldest first
 
     @property
@@ -68,7 +75,7 @@ class Status:
     def seconds_left(self) -> float | None:
         """Time left at the pace so far; None when unknown."""
         done = self.step - self.attempt_step
-        if self.final or done <= 0 or self.started is None or self.heartbeat is None:
+        if self.final or done <= 0 or self.started is None or self.heartbeat is None or self.heartbeat < self.started:
             return None
         return (self.heartbeat - self.started) / done * (self.max_steps - self.step)
 
@@ -144,14 +151,21 @@ def all_runs(runs_dir: Path) -> list[Run]:
 
 def find_run(runs_dir: Path, ref: str) -> Run:
     """A run by id, by an unambiguous start of its id, or the newest with that name. Raises RunNotFound."""
+    return find_runs(runs_dir, ref)[0]
+
+
+def find_runs(runs_dir: Path, ref: str) -> list[Run]:
+    """Every run that `ref` means, newest first: several where several have that name, else one. Raises RunNotFound."""
+    from corl_core.runs.labels import shown_name  # which is about runs, too
+
     runs = all_runs(runs_dir)
     if exact := [run for run in runs if run.id == ref]:
-        return exact[0]
-    if named := [run for run in runs if not run.problem and run.config.name == ref]:
-        return named[0]
+        return exact
+    if named := [run for run in runs if not run.problem and ref in (run.config.name, shown_name(run))]:
+        return named
     starting = [run for run in runs if ref and run.id.startswith(ref)]
     if len(starting) == 1:
-        return starting[0]
+        return starting
     known = ", ".join(run.id for run in (starting or runs)[:5]) or "none"
     what = f"{len(starting)} runs start with '{ref}'" if starting else f"no run '{ref}'"
     raise RunNotFound(f"{what} in {runs_dir}; give one id (newest: {known})")
@@ -159,15 +173,42 @@ def find_run(runs_dir: Path, ref: str) -> Run:
 
 def read_status(path: Path) -> Status:
     try:
-        return Status(**json.loads((path / "status.json").read_text()))
+        claim = json.loads((path / "status.json").read_text())
+        known = {each.name for each in fields(Status)}  # a newer version may have written more
+        return Status(**{key: value for key, value in claim.items() if key in known})
     except FileNotFoundError:
         return Status(state="starting", created=(path / "run.yaml").stat().st_mtime)
-    except (json.JSONDecodeError, TypeError) as error:
+    except (json.JSONDecodeError, TypeError, AttributeError) as error:
         return Status(state="failed", created=(path / "run.yaml").stat().st_mtime, reason=f"status.json is damaged: {error}")
 
 
 def write_status(path: Path, status: Status) -> None:
     write_atomically(path / "status.json", json.dumps(asdict(status)))
+
+
+def update_status(path: Path, status: Status) -> bool:
+    """`write_status`, but never over the end of the same attempt or of a later one; False when that stands there."""
+    with locked(path):
+        try:
+            stored = Status(**json.loads((path / "status.json").read_text()))
+        except (FileNotFoundError, ValueError, TypeError):
+            stored = None
+        if stored is not None and stored.final and stored.attempt >= status.attempt:
+            return False
+        write_status(path, status)
+        return True
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Alone with a folder's status, or with a file that exists for this. Leaves no file behind in a folder, and makes none of one
+    that somebody deletes meanwhile (FileNotFoundError)."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -177,11 +218,32 @@ def write_atomically(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
+def start_of(process: psutil.Process) -> float:
+    """When a process began: seconds since the machine did, plus a number of this start of the machine. Tells apart two processes
+    of one pid, and unlike `create_time` does not move when the clock is set. Where there is no /proc, `create_time`."""
+    try:
+        ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]  # field 22: see proc(5)
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+    except FileNotFoundError:
+        return process.create_time()
+    return 1e10 + int(boot[:8], 16) + int(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def is_alive(pid: int, created: float) -> bool:
-    """Whether that very process runs; a pid used again by another program does not count."""
+    """Whether that very process runs; a pid used again by another program does not count. `created`: by `start_of`, or psutil's
+    `create_time`."""
     try:
         process = psutil.Process(pid)
-        return abs(process.create_time() - created) < 1.0 and process.status() != psutil.STATUS_ZOMBIE
+        same = min(abs(start_of(process) - created), abs(process.create_time() - created)) < 1.0
+        return same and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def is_suspended(pid: int) -> bool:
+    """Whether a process was halted (SIGSTOP) and waits to be continued."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_STOPPED
     except psutil.NoSuchProcess:
         return False
 
@@ -189,13 +251,21 @@ def is_alive(pid: int, created: float) -> bool:
 def _reconciled(claim: Status, stop_requested: bool) -> Status:
     if claim.final or claim.state == QUEUED:
         return claim
-    now = time.time()
     if claim.pid is None:
-        if now - claim.created < STARTED_WITHIN_S:
+        if time.time() - max(claim.created, claim.heartbeat or 0.0) < STARTED_WITHIN_S:
             return claim
         return replace(claim, state="failed", cause="unknown", reason="the supervisor never started; see supervisor.log")
     if not is_alive(claim.pid, claim.pid_created or 0.0):
         return replace(claim, state="failed", cause="killed", reason="the supervisor was killed", ended=claim.heartbeat)
-    if claim.heartbeat is not None and now - claim.heartbeat > STALLED_AFTER_S:
-        return replace(claim, state="stalled", reason=f"no sign of life for {now - claim.heartbeat:.0f} s")
-    return replace(claim, state="stopping") if stop_requested else claim
+    if is_suspended(claim.pid):
+        return replace(claim, state="stalled", reason=f"the supervisor is suspended; kill -CONT {claim.pid} lets it go on")
+    if (silent_s := _silence_s(claim)) > STALLED_AFTER_S:
+        return replace(claim, state="stalled", reason=f"no sign of life for {silent_s:.0f} s")
+    return replace(claim, state="stopping", reason="") if stop_requested else claim
+
+
+def _silence_s(claim: Status) -> float:
+    """Seconds since the supervisor's last sign of life; 0 before its first."""
+    if claim.beat is not None:
+        return time.monotonic() - claim.beat
+    return time.time() - claim.heartbeat if claim.heartbeat is not None else 0.0

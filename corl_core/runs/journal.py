@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 Line = dict[str, Any]
+LONGEST_LINE = 2**20  # bytes
 ENDS = ("end", "error", "checkpoint")  # of an attempt: never true of the next one
 
 
@@ -25,10 +26,13 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         _drop_unfinished_line(path)
         self.path = path
+        self._last = _last_time(path)
         self._file = path.open("a", encoding="utf-8")
 
     def write(self, event: str, **fields: Any) -> None:
-        self._file.write(json.dumps({"event": event, "time": time.time(), **fields}, ensure_ascii=False) + "\n")
+        """Times ascend even when the clock is set back, for readers of the curves go by them."""
+        self._last = max(time.time(), self._last + 1e-3)
+        self._file.write(json.dumps({"event": event, "time": self._last, **fields}, ensure_ascii=False) + "\n")
         self._file.flush()
 
 
@@ -83,6 +87,19 @@ def read(path: Path) -> list[Line]:
 def whole_bytes(path: Path) -> int:
     """How much of a journal is whole lines; 0 when there is no file."""
     return path.read_bytes().rfind(b"\n") + 1 if path.exists() else 0
+
+
+def _last_time(path: Path) -> float:
+    """When the last line was written; 0 without one."""
+    if not path.exists():
+        return 0.0
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LONGEST_LINE))
+        lines = file.read().splitlines()
+    try:
+        return float(json.loads(lines[-1])["time"]) if lines else 0.0
+    except ValueError:  # longer than any line that agents write
+        return 0.0
 
 
 def _drop_unfinished_line(path: Path) -> None:

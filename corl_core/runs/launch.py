@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from corl_core.config import RunConfig
 from corl_core.data.preflight import refuse_before_launch
-from corl_core.runs.folder import QUEUED, Run, Status, is_alive, read_status, write_status
+from corl_core.runs.folder import QUEUED, Run, Status, is_alive, locked, read_status, start_of, write_status
 
 PROJECT = Path(__file__).resolve().parents[2]
 MIN_FREE_BYTES = 200 * 2**20
@@ -65,8 +65,9 @@ def reopen(run: Run) -> None:
     if not status.final:
         raise LaunchError(f"{run.id} is {status.state}: it can be resumed once it has ended")
     (run.path / "stop").unlink(missing_ok=True)
-    ready = Status(state="starting", created=status.created, step=status.step, max_steps=status.max_steps)
-    write_status(run.path, replace(ready, attempt=status.attempt + 1))
+    ready = Status("starting", status.created, heartbeat=time.time(), step=status.step, max_steps=status.max_steps)
+    with locked(run.path):
+        write_status(run.path, replace(ready, attempt=status.attempt + 1))
 
 
 def start(run: Run) -> None:
@@ -78,10 +79,11 @@ def start(run: Run) -> None:
             [sys.executable, "-m", "corl_core", "supervise", str(run.path)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=environment,
         )  # fmt: skip
-    # Within milliseconds, so well before the supervisor, which takes its status over from here.
     process = psutil.Process(supervisor.pid)
-    claim = replace(read_status(run.path), state="starting", phase="", pid=process.pid, pid_created=process.create_time())
-    write_status(run.path, claim)
+    with locked(run.path):  # within milliseconds, and the supervisor takes its status over; should it be faster, it stands
+        found = read_status(run.path)
+        if found.pid is None or not is_alive(found.pid, found.pid_created or 0.0):
+            write_status(run.path, replace(found, state="starting", phase="", pid=process.pid, pid_created=start_of(process)))
 
 
 def stop(run: Run) -> None:

@@ -1,16 +1,17 @@
 """One run's supervisor: starts the agents, watches them, works out the cohort's metrics, and alone writes to MLflow.
 
 It hosts the vote store, so that no agent's death takes the store along. An agent that fails ends the run with its name
-and the round it was in; on every way out no agent is left behind.
+and the round it was in; on every way out no agent is left behind, and the end is written down before MLflow is told.
 """
 
 import multiprocessing
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass, replace
+import traceback
+from contextlib import suppress
+from dataclasses import asdict, replace
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 from typing import Any
 
 import psutil
@@ -20,8 +21,11 @@ from corl_core.runs.alarms import Bell
 from corl_core.runs.causes import cause
 from corl_core.runs.checkpoints import resume_steps
 from corl_core.runs.cohort import CohortMetrics
-from corl_core.runs.folder import Run, Status, read_status, write_status
+from corl_core.runs.folder import Run, Status, read_status, start_of, update_status
 from corl_core.runs.journal import Journal, Line, Tail, before, read, whole_bytes
+from corl_core.runs.settle import keep_rollouts, mark_told
+from corl_core.runs.watched import Watched as _Agent
+from corl_core.runs.watched import send as _signal
 from corl_core.tracking.log import Tracker
 
 TICK_S = 0.2
@@ -29,20 +33,10 @@ HEARTBEAT_S = 1.0
 CHECKPOINT_SIGNAL = signal.SIGUSR1  # to an agent: save the weights now
 GRACE_S = 10.0  # after which an agent that was asked to end is killed
 STOP_STEPS = 10  # steps' worth of time that a stop waits before agents are made to end
-MLFLOW_GRACE_S = 20.0  # how long a run that has ended waits for MLflow
-
-
-@dataclass
-class _Agent:
-    """What the supervisor knows of one agent."""
-
-    process: BaseProcess
-    tail: Tail
-    steps: int = 0  # steps written down
-    phase: str = "starting"
-    error: str = ""
-    error_kind: str = ""
-    longest_step_s: float = 0.0
+MLFLOW_GRACE_S = 20.0  # how long a supervisor whose run has ended waits for MLflow
+TAKE_OVER_S = 2.0  # how long a supervisor waits for another one of its run to leave, and when it is to follow that one:
+FOLLOW_S = 60.0
+RESERVE, RESERVE_BYTES = ".reserve", 65_536  # room for the last words of a run that has filled the disk
 
 
 class Supervisor:
@@ -51,20 +45,43 @@ class Supervisor:
     def __init__(self, run: Run):
         me = psutil.Process()
         self.run_folder, self.config = run, run.config
-        self.status = replace(
-            read_status(run.path), state="starting", pid=me.pid, pid_created=me.create_time(), heartbeat=time.time()
-        )
+        self.status = replace(read_status(run.path), state="starting", pid=me.pid, pid_created=start_of(me))
         self.stop_requested = False
+        self._agents: dict[str, _Agent] = {}
+        self._told: set[tuple[str, int]] = set()  # (event, step) of the cohort's own lines so far
+        self._stalled = ""  # which agent shows no sign of life
         self._resume: dict[str, int] = {}  # agent → updates done in the checkpoint that it goes on from
         self._stop_reason = ""  # why the run stops itself; "" when a person asked
         self._beat()
 
     def run(self) -> Status:
-        # A forkserver that has imported the training code once: each agent then starts at once and shares its memory.
+        tracker, trace = Tracker(self.run_folder), ""
+        try:
+            self._begin()
+            tracker.start()
+            failure = self._watch()
+        except Exception as error:  # such as a disk that is full: an end like any other
+            trace = traceback.format_exc()
+            failure = f"supervisor: {error}"
+            self.status = replace(self.status, cause=cause(type(error).__name__, str(error), None))
+        finally:
+            self._end_agents()
+        state = "failed" if failure else "stopped" if self.stop_requested else "finished"
+        self._end(state, failure or self._stop_reason)
+        with suppress(OSError):
+            print(trace, end="", flush=True)
+        if tracker.finish(self.status, MLFLOW_GRACE_S, self._is_followed):
+            mark_told(self.run_folder, self.status.attempt)
+        return self.status
+
+    def _begin(self) -> None:
+        """Starts the agents. They are forks of a server that has imported the training code once: each starts at once, and shares
+        its memory."""
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["corl_core.training.process"])
         from corl_core.training.exchange import host_store
 
+        (self.run_folder.path / RESERVE).write_bytes(bytes(RESERVE_BYTES))
         self._store = host_store()
         self._journal = Journal(self.run_folder.path / "journal.jsonl")
         earlier = self._go_on() if self.status.attempt > 1 else {}
@@ -72,23 +89,28 @@ class Supervisor:
         self._told = {(line["event"], line["step"]) for line in told if "step" in line}  # never written twice
         self._cohort, self._bell = CohortMetrics(self.config), Bell(self.config, told)
         self.status = replace(self.status, alarms=[asdict(alarm) for alarm in self._bell.alarms])
-        self._agents = {agent.name: self._start(context, agent.name) for agent in self.config.agents}
+        for agent in self.config.agents:
+            self._agents[agent.name] = self._start(context, agent.name)
         for name, lines in earlier.items():
             for line in lines:
                 self._count(name, line)
-        tracker = Tracker(self.run_folder)
-        tracker.start()
-        try:
-            reason = self._watch()
-        finally:
-            self._end_agents()
-        self._beat()
-        state = "failed" if reason else "stopped" if self.stop_requested else "finished"
-        reason = reason or self._stop_reason
-        self.status = replace(self.status, state=state, reason=reason, phase="", ended=time.time(), heartbeat=time.time())
-        tracker.finish(self.status, MLFLOW_GRACE_S)
-        write_status(self.run_folder.path, self.status)
-        return self.status
+
+    def _end(self, state: str, reason: str) -> None:
+        """Writes the end down, on a full disk into the room that was kept for it; a folder that was deleted wants no word."""
+        now, steps = time.time(), [agent.steps for agent in self._agents.values()]
+        self.status = replace(self.status, state=state, reason=reason, phase="", step=min(steps, default=self.status.step))
+        now = max(now, self.status.started or now)  # the clock may have been set back
+        self.status = replace(self.status, ended=now, heartbeat=now, untold=True)
+        if not self.run_folder.path.exists():
+            return
+        (self.run_folder.path / RESERVE).unlink(missing_ok=True)
+        update_status(self.run_folder.path, self.status)
+        with suppress(OSError):  # the disk may still be full; whoever settles or resumes the run tries again
+            keep_rollouts(self.run_folder)
+
+    def _is_followed(self) -> bool:
+        """Whether the run goes on already, under a supervisor that waits for this one to leave."""
+        return self.run_folder.path.exists() and read_status(self.run_folder.path).attempt > self.status.attempt
 
     def _go_on(self) -> dict[str, list[Line]]:
         """For a run that is resumed: where its agents go on from, and what each has written until there."""
@@ -116,7 +138,8 @@ class Supervisor:
             wait([agent.process.sentinel for agent in self._agents.values()], TICK_S)
             self._read_journals()
             self._pass_on_stop()
-            if time.time() - (self.status.heartbeat or 0.0) >= HEARTBEAT_S:
+            if time.monotonic() - (self.status.beat or 0.0) >= HEARTBEAT_S:
+                self._look_for_life()
                 self._beat()
             failed = [(name, agent) for name, agent in self._agents.items() if agent.process.exitcode]
             if failed:
@@ -129,17 +152,11 @@ class Supervisor:
     def _read_journals(self) -> None:
         for name, agent in self._agents.items():
             for line in agent.tail.read():
-                match line["event"]:
-                    case "step" | "update":  # an update of older rollouts is a step without rollouts
-                        agent.steps, agent.phase = line["step"] + 1, ""
-                        step_s = line["metrics"]["step_time_s"]
-                        agent.longest_step_s = max(agent.longest_step_s, step_s)
-                        self._mark_started(line["time"] - step_s)
-                    case "phase":
-                        share = f" {100 * line['done'] // line['total']}%" if "total" in line else ""
-                        agent.phase = line["phase"] + share
-                    case "error":
-                        agent.error, agent.error_kind = line["message"], line["kind"]
+                agent.read(line)
+                if line["event"] in ("step", "update"):
+                    self._mark_started(line["time"] - line["metrics"]["step_time_s"])
+                if agent.asked_to_end and not self.stop_requested:
+                    self.stop_requested, self._stop_reason = True, f"agent '{name}' was told to end by SIGTERM"
                 self._count(name, line)
 
     def _count(self, name: str, line: Line) -> None:
@@ -184,7 +201,7 @@ class Supervisor:
             self.status = replace(self.status, state="stopping")
             self._stop_at = time.monotonic() + self._stop_limit_s()
             for agent in self._agents.values():
-                _signal(agent.process, signal.SIGTERM)
+                _ask_to_end(agent)
         elif self.stop_requested and time.monotonic() > self._stop_at:
             self._end_agents()
 
@@ -193,89 +210,84 @@ class Supervisor:
         slowest = max((agent.longest_step_s for agent in self._agents.values()), default=0.0)
         return 3 * GRACE_S + STOP_STEPS * slowest
 
+    def _look_for_life(self) -> None:
+        folders, first_step_s = self.run_folder.agent_path, self.config.exchange.timeout_s
+        stalled = {name: agent.stalled(folders(name), first_step_s) for name, agent in self._agents.items()}
+        self._stalled = "; ".join(f"agent '{name}' {why}" for name, why in stalled.items() if why)
+
     def _beat(self) -> None:
-        agents = getattr(self, "_agents", {}).values()
+        """Tells that the run goes on, and how far it is. Raises OSError where that cannot be written."""
+        agents = self._agents.values()
         phases = sorted((agent.phase for agent in agents if agent.phase), key=lambda phase: "%" not in phase)
         self.status = replace(
             self.status,
             heartbeat=time.time(),
-            step=min((agent.steps for agent in agents), default=0),
+            beat=time.monotonic(),
+            step=min((agent.steps for agent in agents), default=self.status.step),
             max_steps=self.config.grpo.max_steps,
             phase=phases[0] if phases else "",  # what the others wait for, if somebody makes progress
         )
-        write_status(self.run_folder.path, self.status)
+        shown = self.status
+        if self._stalled and shown.state in ("starting", "running"):
+            shown = replace(shown, state="stalled", reason=self._stalled)
+        if not update_status(self.run_folder.path, shown):  # somebody has seen it dead, and that stands
+            self.stop_requested = True
 
     def _first_failure(self, failed: list[tuple[str, _Agent]]) -> str:
         """Tells the other agents, waits for them, and says whose failure came first and why."""
         name, agent = failed[0]
         if self.stop_requested and agent.process.exitcode in (-signal.SIGKILL, -signal.SIGTERM):
             return ""
-        reason = f"agent '{name}' {self._why(name, agent)}"
+        reason = f"agent '{name}' {agent.why(self.run_folder.log_tail(name, 4096))}"
         self.status = replace(self.status, cause=cause(agent.error_kind, agent.error, agent.process.exitcode))
         from corl_core.training.exchange import ABORT
 
         self._store.set(ABORT, f"the run was aborted: {reason}")
         return reason
 
-    def _why(self, name: str, agent: _Agent) -> str:
-        if agent.error_kind == "CohortError":  # its text names the round
-            return f"failed: {agent.error}"
-        where = f" in round {agent.steps}" if agent.steps or not agent.phase else f" while {agent.phase}"
-        if agent.error:
-            return f"failed{where}: {agent.error}"
-        code = agent.process.exitcode or 0
-        if code < 0:
-            return f"was killed by {signal.Signals(-code).name}{where}"
-        log = self.run_folder.log_tail(name, 4096).split("\n")
-        last = next((line.strip()[:200] for line in reversed(log) if line.strip()), "nothing")
-        return f"ended with exit code {code}{where}; the last line of its log: {last}"
-
     def _end_agents(self) -> None:
-        """Asks every agent that still runs to end, and kills those that do not within the grace."""
-        alive = [agent.process for agent in self._agents.values() if agent.process.is_alive()]
-        for process in alive:
-            _signal(process, signal.SIGTERM)
+        """Asks every agent that still runs to end, and kills those that do not within the grace, or whose folder is gone."""
+        alive = [agent for agent in self._agents.values() if agent.process.is_alive()]
+        wanted = self.run_folder.path.exists()
+        for agent in alive:
+            _ask_to_end(agent) if wanted else _signal(agent.process, signal.SIGKILL)
         deadline = time.monotonic() + GRACE_S
-        for process in alive:
+        for process in (agent.process for agent in alive):
             process.join(max(0.0, deadline - time.monotonic()))
             if process.is_alive():
                 _signal(process, signal.SIGKILL)
                 process.join()
-        self._read_journals()
+        with suppress(OSError):  # a full disk; the lines stay in the agents' journals
+            self._read_journals()
 
 
-def _signal(process: BaseProcess, number: int, alone: bool = False) -> None:
-    """To the agent's whole session, which takes its helpers along; to the process itself before it has one, or when `alone`."""
-    if process.pid is None or process.exitcode is not None:
-        return
-    try:
-        if os.getpgid(process.pid) == process.pid and not alone:
-            os.killpg(process.pid, number)
-        else:
-            os.kill(process.pid, number)
-    except ProcessLookupError:
-        pass
+def _ask_to_end(agent: _Agent) -> None:
+    """One that is suspended hears nothing until it goes on."""
+    _signal(agent.process, signal.SIGTERM)
+    _signal(agent.process, signal.SIGCONT)
 
 
-def _died(status: Status, error: Exception) -> Status:
-    why = cause(type(error).__name__, str(error), None)
-    return replace(status, state="failed", cause=why, reason=f"supervisor: {error}", ended=time.time())
+def _take_over(run: Run, lock: FileLock) -> bool:
+    """Waits for this run's lock: briefly, and for longer when the run is this process's by its status, for then the supervisor
+    that holds it is about to leave. False when another one keeps it, or has brought the run to its end."""
+    begun = time.monotonic()
+    while True:
+        with suppress(Timeout):
+            lock.acquire(timeout=0.1)
+            return not read_status(run.path).final
+        mine = read_status(run.path).pid == os.getpid()
+        if time.monotonic() - begun > (FOLLOW_S if mine else TAKE_OVER_S):
+            return False
 
 
 def supervise(run: Run) -> Status:
     """A supervisor process's whole life; SIGTERM and Ctrl-C stop the run after the current step. A run has one at a time: a
     second one leaves it alone."""
     lock = FileLock(run.path / ".supervisor.lock")  # the system lets go of it when this process ends, however that is
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
+    if not _take_over(run, lock):
         print("another supervisor runs this run: leaving it alone", flush=True)
         return read_status(run.path)
     supervisor = Supervisor(run)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: setattr(supervisor, "stop_requested", True))
-    try:
-        return supervisor.run()
-    except Exception as error:
-        write_status(run.path, _died(supervisor.status, error))
-        raise
+    return supervisor.run()

@@ -28,6 +28,7 @@ from corl_core.training.clock import Clock
 from corl_core.training.evaluate import Evaluation, evaluate
 from corl_core.training.exchange import Exchange, RunStopped
 from corl_core.training.layout import Asked, lay_out
+from corl_core.training.pulse import Pulse
 from corl_core.training.ranks import Ranks
 from corl_core.training.recorder import Recorder
 from corl_core.training.rollout import Sampler
@@ -50,9 +51,11 @@ class Agent:
         self.settings = self.config.agent(name)
         self.folder = run.agent_path(name)
         self.recorder = Recorder(self.folder, name)
+        self.pulse = Pulse(self.folder)
         self.clock = Clock()
         self.selection = Selection(self.config.eval.checkpoint, self.folder, self.recorder.journal, self.save)
-        self.stop_requested = self.save_requested = False
+        self.stop_requested = self.save_requested = False  # by signals
+        self.is_stopped = False  # has ended before its last step, at its own request or its cohort's
         self.model: PreTrainedModel | None = None
         self.exchange: Exchange | None = None
         self.teacher: Teacher | None = None
@@ -62,25 +65,28 @@ class Agent:
 
     def run(self) -> None:
         """Trains to the last step, or until asked to stop; leaves the weights in model/ if there are any by then."""
+        self.pulse.start()
         try:
             self._learn()
         except RunStopped:
-            self.stop_requested = True
+            self.is_stopped = True
+        self.pulse.is_training = False
+        asked, stopped = self.stop_requested, self.stop_requested or self.is_stopped
         if self.exchange is not None:
             self.exchange.leave()
         self.recorder.flush()
         if self.model is not None:
             self.selection.finish(self.step, may_go_on=self.stop_requested)
-        if not self.stop_requested:
+        if not stopped:
             shutil.rmtree(checkpoints.folder(self.folder), ignore_errors=True)  # nothing is left to go on with
-        self.recorder.journal.write("end", stopped=self.stop_requested)
+        self.recorder.journal.write("end", stopped=stopped, asked=asked)
 
     def stops_at(self, step: int) -> bool:
-        """Whether to end after `step` updates: agents that exchange votes all end at the same one, and only where new rollouts
-        would begin, so that the run can go on from there."""
+        """Whether to end after `step` updates: agents that exchange votes all end at the same one, whoever of them was asked, and
+        only where new rollouts would begin, so that the run can go on from there."""
         if step % self.config.grpo.num_iterations:
             return False
-        if self.exchange is not None and self.stop_requested:
+        if self.exchange is not None:
             return self.exchange.stop_step is not None and step >= self.exchange.stop_step
         return self.stop_requested
 
@@ -127,6 +133,8 @@ class Agent:
             callbacks=[_Steps(self, scorer)],
         )
         trainer.remove_callback(PrinterCallback)
+        self.model.register_forward_hook(self.pulse.mark)
+        self.pulse.is_training = True
         trainer.train(resume_from_checkpoint=str(self._checkpoint) if self.resume_step else None)
 
     @property
@@ -175,10 +183,15 @@ class Agent:
         """My end of the ring, once the peer is there."""
         peer, timeout_s = self.config.peers()[self.name], self.config.exchange.timeout_s
         notice = len(self.config.agents) * self.config.grpo.num_iterations  # steps until every agent knows of a stop
-        self.exchange = Exchange(self.name, peer, self._port, timeout_s, lambda: self.stop_requested, notice)
+        self.exchange = Exchange(self.name, peer, self._port, timeout_s, self._looks_for_votes, notice)
         self._say("waiting for the peer")
         self.exchange.ready()
         return self.exchange
+
+    def _looks_for_votes(self) -> bool:
+        """Whether this agent was asked to stop. One that waits for its peer asks this again and again: it is alive."""
+        self.pulse.mark()
+        return self.stop_requested
 
     def _read_prompt(self, question: Question) -> str:
         return self._prompt(question.asked(self.settings.paraphrase))
@@ -244,7 +257,7 @@ class _Steps(TrainerCallback):
             self.agent.save_requested = False
             self.agent.save(self.agent.folder / "weights" / f"step-{step:06d}")
         if self.agent.stops_at(step):
-            control.should_training_stop = control.should_save = True
+            control.should_training_stop = control.should_save = self.agent.is_stopped = True
         if step % config.eval.every_steps == 0 or step == config.grpo.max_steps or control.should_training_stop:
             self.agent._evaluate(step)
 

@@ -85,9 +85,10 @@ class Exchange:
     def _wait(self, key: str, moment: str, timeout_s: float | None, stopping: Callable[[], bool] = lambda: False) -> str:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._arrived(key, moment, deadline):
+            self._stopping()  # who waits is alive, and is heard to be
             if self._store.check([ABORT]):
                 raise CohortError(f"{moment}: {self._store.get(ABORT).decode()}")
-            if stopping() or (self._stopping() and self._store.check([f"left/{self.peer}"])):
+            if stopping() or (self._store.check([f"left/{self.peer}"]) and not self._store.check([key])):
                 raise RunStopped
             if deadline is not None and time.monotonic() > deadline:
                 raise CohortError(

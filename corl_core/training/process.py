@@ -1,17 +1,24 @@
 """An agent's process: its own session and log, and what it does when asked to stop, to save, or left alone."""
 
+import ctypes
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
+from corl_core.runs.causes import EXIT_DISK_FULL, is_disk_full
 from corl_core.runs.folder import Run, is_alive
+from corl_core.security import masked
 from corl_core.training.agent import Agent
 from corl_core.training.exchange import CohortError
 
 EXIT_ERROR = 1
+LITTLE_BYTES = 2**20  # with less room than this, what failed to be written failed for that
+PR_SET_PDEATHSIG = 1  # Linux: see prctl(2)
 NICENESS = 5  # agents take every core they can get; the supervisor and the dashboard must still answer at once
 
 
@@ -34,8 +41,14 @@ def main(
         agent.run()
     except Exception as error:  # the process boundary: the reason goes to the journal, the traceback to the log
         expected = isinstance(error, (CohortError, ValueError))
-        agent.recorder.journal.write("error", kind=type(error).__name__, message=str(error) or type(error).__name__)
-        agent.recorder.flush()
+        full = is_disk_full(str(error)) or shutil.disk_usage(folder).free < LITTLE_BYTES
+        try:
+            agent.recorder.journal.write("error", kind=type(error).__name__, message=masked(str(error)) or type(error).__name__)
+            agent.recorder.flush()
+        except OSError:
+            full = True
+        if full:
+            os._exit(EXIT_DISK_FULL)
         if expected:
             print(f"error: {error}", file=sys.stderr, flush=True)
             os._exit(EXIT_ERROR)
@@ -48,8 +61,21 @@ def _log_to(path: Path) -> None:
     os.dup2(log, 2)
 
 
+def _let_server_end() -> None:
+    """The server lives as long as anybody holds the pipe to it, and each of its forks is given one, to start others; agents start
+    none."""
+    server = forkserver._forkserver
+    if server._forkserver_alive_fd is not None:
+        os.close(server._forkserver_alive_fd)
+        server._forkserver_alive_fd = None
+
+
 def _die_with(pid: int, created: float) -> None:
-    """Ends this process soon after the supervisor's: an agent without a supervisor would train for nobody."""
+    """Ends this process after the supervisor's: an agent without one would train for nobody. On Linux the system does it,
+    at once and even to a suspended one, for the server that this process is a fork of ends with the supervisor."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        _let_server_end()
 
     def watch() -> None:
         while is_alive(pid, created):

@@ -3,21 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from corl_core.diagnostics import Step, agent_metrics
 from corl_core.runs.journal import Journal, read
+from corl_core.runs.open_shard import SCHEMA as ROLLOUT_SCHEMA
+from corl_core.runs.open_shard import OpenShard, shard_steps, write_shard
 
 SHARD_STEPS = 25
-ROLLOUT_SCHEMA = pa.schema(
-    [
-        ("step", pa.int32()), ("agent", pa.string()), ("group", pa.int32()), ("question_id", pa.string()),
-        ("question", pa.string()), ("completion", pa.string()), ("answer", pa.string()), ("key", pa.string()),
-        ("outcome", pa.string()), ("pseudo_label", pa.string()), ("reward", pa.float32()), ("truth", pa.string()),
-        ("trained", pa.bool_()),
-    ]
-)  # fmt: skip
 
 
 class Recorder:
@@ -25,8 +18,10 @@ class Recorder:
 
     def __init__(self, folder: Path, agent: str):
         self.agent, self.journal = agent, Journal(folder / "journal.jsonl")
-        self._folder, self._rows, self._first_step = folder / "rollouts", [], None
+        self._folder, self._first_step = folder / "rollouts", None
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._open = OpenShard(self._folder)
+        self._open.close()  # that of an earlier attempt
         self._std_at_start: float | None = None
 
     def step(self, step: int, question_ids: list[str], record: Step, measured: dict[str, float]) -> dict[str, float]:
@@ -44,32 +39,24 @@ class Recorder:
         """Goes on from `step` updates: what an earlier attempt recorded from there on no longer counts."""
         self.journal.write("attempt", step=step)
         for path in sorted(self._folder.glob("[0-9]*.parquet")):
-            first, last = (int(number) for number in path.stem.split("-"))
+            first, last = shard_steps(path)
             if last < step:
                 continue
             if first < step:
                 kept = pq.read_table(path, filters=[("step", "<", step)])
-                self._write(kept.cast(ROLLOUT_SCHEMA), first, step - 1)
+                write_shard(self._folder, kept.cast(ROLLOUT_SCHEMA), first, step - 1)
             path.unlink()
         steps = (line["metrics"] for line in read(self.journal.path) if line["event"] == "step")
         self._std_at_start = next((std for metrics in steps if (std := metrics.get("reward_std"))), None)
 
     def rollouts(self, step: int, rows: list[dict[str, Any]]) -> None:
-        """Keeps a step's rollouts; a shard is written every SHARD_STEPS steps."""
+        """Keeps a step's rollouts, before the step is told; a shard is written every SHARD_STEPS steps."""
         self._first_step = step if self._first_step is None else self._first_step
-        self._rows += [{"step": step, "agent": self.agent} | row for row in rows]
+        self._open.add(step, [{"step": step, "agent": self.agent} | row for row in rows])
         if step - self._first_step + 1 >= SHARD_STEPS:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what is kept as one shard; readers see it whole or not at all."""
-        if not self._rows:
-            return
-        self._write(pa.Table.from_pylist(self._rows, ROLLOUT_SCHEMA), self._first_step, self._rows[-1]["step"])
-        self._rows, self._first_step = [], None
-
-    def _write(self, table: pa.Table, first: int, last: int) -> None:
-        name = f"{first:06d}-{last:06d}.parquet"
-        unfinished = self._folder / f".{name}"
-        pq.write_table(table, unfinished, row_group_size=max(1, table.num_rows // (last - first + 1)))  # a group about a step
-        unfinished.rename(self._folder / name)
+        """Writes what is kept as one shard."""
+        self._open.close()
+        self._first_step = None

@@ -1,0 +1,102 @@
+"""One agent as its supervisor sees it: its process, what its journal has said so far, and whether it shows signs of life."""
+
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from corl_core.runs.folder import is_suspended
+from corl_core.runs.journal import Line, Tail
+
+ALIVE = ".alive"  # in an agent's folder: touched as long as it makes progress, see `training/pulse.py`
+SILENT_S = 60.0  # without progress for so long an agent is called stalled; slow models get longer
+SILENT_STEPS = 3  # steps' worth of time
+
+
+class Life:
+    """How long a file has not been touched, whatever clock its times are from."""
+
+    def __init__(self) -> None:
+        self._stamp: int | None = None
+        self._since = time.monotonic()
+
+    def silent_s(self, path: Path) -> float:
+        try:
+            stamp = path.stat().st_mtime_ns
+        except OSError:
+            stamp = None
+        if stamp != self._stamp:
+            self._stamp, self._since = stamp, time.monotonic()
+        return time.monotonic() - self._since
+
+
+@dataclass
+class Watched:
+    """What the supervisor knows of one agent."""
+
+    process: BaseProcess
+    tail: Tail
+    steps: int = 0  # steps written down
+    phase: str = "starting"
+    error: str = ""
+    error_kind: str = ""
+    longest_step_s: float = 0.0
+    asked_to_end: bool = False  # by a signal of somebody else, and it has done so
+    life: Life = field(default_factory=Life)
+
+    def read(self, line: Line) -> None:
+        """Takes in a line of its journal."""
+        match line["event"]:
+            case "step" | "update":  # an update of older rollouts is a step without rollouts
+                self.steps, self.phase = line["step"] + 1, ""
+                self.longest_step_s = max(self.longest_step_s, line["metrics"]["step_time_s"])
+            case "phase":
+                share = f" {100 * line['done'] // line['total']}%" if "total" in line else ""
+                self.phase = line["phase"] + share
+            case "error":
+                self.error, self.error_kind = line["message"], line["kind"]
+            case "end":
+                self.asked_to_end = line.get("asked", False)
+
+    @property
+    def where(self) -> str:
+        return f" in round {self.steps}" if self.steps or not self.phase else f" while {self.phase}"
+
+    def stalled(self, folder: Path, first_step_s: float) -> str:
+        """Why it counts as stalled, to be read after its name; '' when it does not. `first_step_s`: how long its first step, of
+        which nothing is known, may go without a sign."""
+        silent_s = self.life.silent_s(folder / ALIVE)
+        if self.process.pid is None or self.process.exitcode is not None:
+            return ""
+        if is_suspended(self.process.pid):
+            return f"is suspended{self.where}; kill -CONT {self.process.pid} lets it go on"
+        limit_s = max(SILENT_S, SILENT_STEPS * self.longest_step_s if self.longest_step_s else first_step_s)
+        return f"has made no progress for {silent_s:.0f} s{self.where}" if silent_s > limit_s else ""
+
+    def why(self, log_tail: str) -> str:
+        """Why it has failed, to be read after its name."""
+        if self.error_kind == "CohortError":  # its text names the round
+            return f"failed: {self.error}"
+        if self.error:
+            return f"failed{self.where}: {self.error}"
+        code = self.process.exitcode or 0
+        if code < 0:
+            return f"was killed by {signal.Signals(-code).name}{self.where}"
+        last = next((line.strip()[:200] for line in reversed(log_tail.split("\n")) if line.strip()), "nothing")
+        return f"ended with exit code {code}{self.where}; the last line of its log: {last}"
+
+
+def send(process: BaseProcess, number: int, alone: bool = False) -> None:
+    """A signal to the agent's whole session, which takes its helpers along; to the process itself before it has one, or when
+    `alone`."""
+    if process.pid is None or process.exitcode is not None:
+        return
+    try:
+        if os.getpgid(process.pid) == process.pid and not alone:
+            os.killpg(process.pid, number)
+        else:
+            os.kill(process.pid, number)
+    except ProcessLookupError:
+        pass

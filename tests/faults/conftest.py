@@ -1,0 +1,230 @@
+"""The harness: real runs in folders of their own, held at a place, harmed there, and looked at afterwards."""
+
+import json
+import os
+import socket
+import sqlite3
+import time
+import uuid
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+from safetensors.torch import load_file
+
+from corl_core.runs import launch
+from corl_core.runs.folder import Run, Status
+from corl_core.runs.journal import Tail, read
+from corl_core.runs.settle import settle
+from corl_core.tracking.closing import close_later
+from tests.test_resume import measured, rollouts
+
+HOOKS = Path(__file__).parent / "hooks"
+LOOK_S = 3.0  # a heartbeat, and two more for a busy machine
+STEPS = 24
+FIELDS = {
+    "grpo__max_steps": STEPS, "grpo__questions_per_step": 2, "grpo__num_generations": 4, "checkpoints__every_steps": 4,
+    "eval__every_steps": 12, "eval__num_questions": 6,
+}  # fmt: skip
+PATIENCE = {"corl_core.runs.supervisor": {"MLFLOW_GRACE_S": 30.0}, "corl_core.runs.watched": {"SILENT_S": 4.0}}
+
+
+@dataclass
+class Fault:
+    """A run under the harness. `mark` is in the environment of every process of it."""
+
+    run: Run
+    folder: Path
+    mark: str
+
+    def wait(self, condition, what: str, timeout_s: float = 120.0):
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            if value := condition():
+                return value
+            time.sleep(0.05)
+        told = f"{self.run.status()}\n{self.run.log_tail()[-2000:]}" if self.run.path.exists() else ""
+        pytest.fail(f"waited {timeout_s:g} s for {what}\n{told}")
+
+    def reached(self, agent: str, place: str) -> int:
+        """Waits until the agent is held there; the step that it is in."""
+        here = self.folder / f"{agent}.{place}.here"
+        return int(self.wait(lambda: here.exists() and here.read_text(), f"{agent} at {place}"))
+
+    def let_go(self, agent: str, place: str) -> None:
+        (self.folder / f"{agent}.{place}").unlink(missing_ok=True)
+
+    def processes(self) -> list[psutil.Process]:
+        """Whatever the run has started and still lives: supervisor, fork server, agents, and their helpers."""
+        return [process for process in psutil.process_iter() if _is_marked(process, self.mark)]
+
+    def supervisor(self) -> psutil.Process:
+        return psutil.Process(self.run.status().pid)
+
+    def agent(self, name: str) -> psutil.Process:
+        """By the log that it writes to, as its process says nothing else of it."""
+        log = str(self.run.agent_path(name) / "log.txt")
+        return next(one for one in self.processes() if os.path.realpath(f"/proc/{one.pid}/fd/1") == log)
+
+    def ports(self) -> set[int]:
+        return {
+            one.laddr.port for process in self.processes() for one in process.net_connections("tcp")
+            if one.status == psutil.CONN_LISTEN
+        }  # fmt: skip
+
+    def ended(self, state: str, cause: str = "", within_s: float = 60.0) -> Status:
+        """Waits until the run says that it is over; what it says then must be this, at once and for good."""
+        self.wait(lambda: settle(self.run).final, "a final state", within_s)
+        status = settle(self.run)
+        assert (status.state, status.cause) == (state, cause), f"{status}\n{self.run.log_tail()[-2000:]}"
+        return status
+
+    def gone(self, within_s: float = 30.0) -> None:
+        """Waits until no process is left, and none that listens, and the run still says what it said."""
+        before, ports = settle(self.run), self.ports()
+        self.wait(lambda: not self.processes(), f"the last process to end: {self.processes()}", within_s)
+        assert replace(settle(self.run), untold=before.untold) == before
+        for port in ports:
+            with socket.socket() as probe:
+                assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+    def told(self) -> None:
+        """What any reader does that has seen the run, until MLflow knows how it ended."""
+        close_later([(self.run, settle(self.run))])
+        self.wait(lambda: not settle(self.run).untold, "MLflow to be told")
+
+    def resumed(self) -> None:
+        """Goes on to the end, undisturbed."""
+        for path in self.folder.glob("[a-z].*"):
+            path.unlink()
+        launch.resume(self.run)
+        self.ended("finished")
+        self.gone()
+
+
+def _is_marked(process: psutil.Process, mark: str) -> bool:
+    try:
+        return process.environ().get("CORL_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, OSError):
+        return False
+
+
+@pytest.fixture
+def faulty_environment(tmp_path, monkeypatch):
+    """A function that prepares what is started next: the folder of its faults, and the mark that its processes carry."""
+    marks: list[str] = []
+
+    def prepare(hold=None, settings=None) -> tuple[Path, str]:
+        folder, mark = tmp_path / f"faults-{len(marks)}", uuid.uuid4().hex
+        marks.append(mark)
+        folder.mkdir()
+        for place, step in (hold or {}).items():
+            (folder / place).write_text(str(step))
+        (folder / "settings.json").write_text(json.dumps(PATIENCE | (settings or {})))
+        others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(HOOKS))]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOOKS), *others]))
+        monkeypatch.setenv("CORL_FAULTS", str(folder))
+        monkeypatch.setenv("CORL_MARK", mark)
+        return folder, mark
+
+    yield prepare
+    for process in psutil.process_iter():
+        if any(_is_marked(process, mark) for mark in marks):
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+@pytest.fixture
+def faulty(faulty_environment, small_run, tmp_path):
+    """A function that starts a run and holds agents where asked: faulty(hold={"b.update": 9}, **fields)."""
+
+    def start(hold=None, runs_dir=None, settings=None, method="corl", **fields) -> Fault:
+        folder, mark = faulty_environment(hold, settings)
+        return Fault(launch.launch(small_run(method, **(FIELDS | fields)), runs_dir or tmp_path / "runs"), folder, mark)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def _undisturbed() -> list[Fault]:
+    return []
+
+
+@pytest.fixture
+def undisturbed(faulty, _undisturbed):
+    """A function: the run that nobody disturbs, trained when it is first asked for."""
+
+    def get() -> Fault:
+        if not _undisturbed:
+            fault = faulty()
+            fault.ended("finished")
+            fault.gone()
+            _undisturbed.append(fault)
+        return _undisturbed[0]
+
+    return get
+
+
+def journaled(run: Run) -> dict[str, Counter]:
+    """agent → how often each (metric, step, value) stands in its journal, whole lines of all attempts."""
+    return {
+        agent: Counter(
+            (name, line["step"], repr(float(value)))
+            for line in Tail(path).read() for name, value in line.get("metrics", {}).items()
+        )
+        for agent, path in run.journal_paths().items()
+    }  # fmt: skip
+
+
+def logged(run: Run, store: Path | None = None) -> dict[str, Counter]:
+    """The same out of MLflow's own tables; alarms, which the cohort's journal tells of agents, left out."""
+    file = store or run.path.parent / "mlflow.db"
+    query = """select tag.value, m.key, m.step, m.value, m.is_nan from metrics m join tags mine on mine.run_uuid = m.run_uuid
+               and mine.key = 'corl.run_id' and mine.value = ? left join tags tag on tag.run_uuid = m.run_uuid
+               and tag.key = 'corl.agent' where m.key not like 'alarm/%'"""
+    found: dict[str, Counter] = {agent: Counter() for agent in run.journal_paths()}
+    with sqlite3.connect(file) as connection:
+        for agent, key, step, value, is_nan in connection.execute(query, [run.id]):
+            found[agent or ""][key, step, repr(float("nan") if is_nan else float(value))] += 1
+    return found
+
+
+def mlflow_states(run: Run, store: Path | None = None) -> list[str]:
+    """One for each MLflow run of this run: the cohort's and every agent's."""
+    query = """select status from runs r join tags t on t.run_uuid = r.run_uuid and t.key = 'corl.run_id' and t.value = ?
+               where r.lifecycle_stage = 'active'"""
+    with sqlite3.connect(store or run.path.parent / "mlflow.db") as connection:
+        return [state for (state,) in connection.execute(query, [run.id])]
+
+
+def assert_mirrored(run: Run, state: str) -> None:
+    """MLflow has each journaled value once, and knows how the run ended."""
+    assert logged(run) == journaled(run)
+    assert mlflow_states(run) == [state] * (1 + len(run.config.agents))
+
+
+def assert_same_training(undisturbed: Run, harmed: Run) -> None:
+    """Weights, rollouts and every measured value are those of the run that nobody disturbed. A run that was stopped has been
+    evaluated once more, where it stopped."""
+    for agent in "ab":
+        ours, theirs = (load_file(run.agent_path(agent) / "model" / "model.safetensors") for run in (undisturbed, harmed))
+        assert all(bool((ours[key] == theirs[key]).all()) for key in ours)
+        pd.testing.assert_frame_equal(rollouts(undisturbed, agent), rollouts(harmed, agent))
+    for agent in ("a", "b", ""):
+        expected, found = measured(undisturbed, agent), measured(harmed, agent)
+        asked = {(line["event"], line["step"]) for line in expected}
+        assert expected == [line for line in found if (line["event"], line["step"]) in asked]
+
+
+def assert_rollouts_kept(run: Run) -> None:
+    """Every step that an agent has journaled has its rollouts, each once."""
+    per_step = run.config.grpo.questions_per_step * run.config.num_samples
+    for agent in (agent.name for agent in run.config.agents):
+        steps = [line["step"] for line in read(run.journal_paths()[agent]) if line["event"] == "step"]
+        files = run.rollout_files(agent)
+        counts = pd.concat([pd.read_parquet(path) for path in files])["step"].value_counts() if files else {}
+        assert {step: counts.get(step, 0) for step in steps} == dict.fromkeys(steps, per_step)

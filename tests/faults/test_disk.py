@@ -1,0 +1,76 @@
+"""A disk that is full, and a run folder that is deleted under the run."""
+
+import os
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from corl_core.runs import launch
+from corl_core.runs.folder import read_status
+from tests.faults.conftest import assert_mirrored, assert_rollouts_kept, assert_same_training, mlflow_states
+
+pytestmark = pytest.mark.training
+DISK_MB = 260  # a run is refused where less than 200 MB are free
+
+
+@pytest.fixture
+def small_disk(tmp_path) -> Path:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a small disk")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", folder], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def fill(folder: Path, leave: int) -> Path:
+    """Leaves so many bytes free."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(2**16)):
+            pass
+    os.truncate(filler, filler.stat().st_size - leave)
+    return filler
+
+
+def is_running(run) -> bool:
+    return (run.path.parent / "mlflow.db").exists() and mlflow_states(run) == ["RUNNING"] * 3
+
+
+@pytest.mark.parametrize("leave", [0, 256_000])
+def test_a_full_disk_is_named_and_with_room_again_the_run_goes_on(leave, faulty, undisturbed, small_disk):
+    """Nothing is left: even the heartbeat cannot be written. A little is left: an agent's next checkpoint does not fit."""
+    fault = faulty(hold={"b.update": 9}, runs_dir=small_disk, settings={"corl_core.runs.supervisor": {"MLFLOW_GRACE_S": 1.0}})
+    fault.reached("b", "update")
+    filler = fill(small_disk, leave)
+    fault.let_go("b", "update")
+    status = fault.ended("failed", "disk full")
+    assert read_status(fault.run.path).state == "failed", "there was room for the last words"
+    assert "No space left on device" in status.reason or "exit code 28" in status.reason
+    fault.gone()
+    filler.unlink()
+    fault.told()
+    assert_rollouts_kept(fault.run)
+    assert_mirrored(fault.run, "FAILED")
+    fault.resumed()
+    assert_same_training(undisturbed().run, fault.run)
+    assert_mirrored(fault.run, "FINISHED")
+
+
+def test_a_run_whose_folder_is_deleted_ends_and_does_not_come_back(faulty):
+    fault = faulty(hold={"b.exchange": 9})
+    fault.reached("b", "exchange")
+    fault.wait(lambda: is_running(fault.run), "MLflow to know the run")
+    with pytest.raises(launch.LaunchError, match="stop it first"):
+        launch.delete(fault.run)
+    while fault.run.path.exists():  # what is being written meanwhile makes one attempt fail
+        shutil.rmtree(fault.run.path, ignore_errors=True)
+    fault.wait(lambda: not fault.processes(), "the last process to end", 20)
+    assert not fault.run.path.exists()
+    assert mlflow_states(fault.run) == ["FAILED"] * 3
