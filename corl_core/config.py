@@ -4,6 +4,7 @@ Defaults are the released Co-RL code's optimiser settings (loss `bnpo`, beta 0, 
 the paper's learning rate for text (arXiv 2608.17253, experiments); the demo presets bring their own.
 """
 
+import math
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -87,7 +88,18 @@ class RunConfig(Strict):
                 f"checkpoints.every_steps={self.checkpoints.every_steps} must be a multiple of grpo.num_iterations="
                 f"{self.grpo.num_iterations}: a run can only go on where new rollouts begin"
             )
+        self._ring_can_resume()
         return self
+
+    def _ring_can_resume(self) -> None:
+        """Raises ValueError unless agents on a ring always have a checkpoint in common: each may be one step ahead of its
+        peer, so the first up to N - 1 ahead of the last."""
+        every, keep = self.checkpoints.every_steps, self.checkpoints.keep
+        if self.has_ring and every and keep < (needed := 1 + math.ceil((len(self.agents) - 1) / every)):
+            raise ValueError(
+                f"checkpoints.keep={keep} with checkpoints.every_steps={every} and {len(self.agents)} agents on a ring: agents "
+                f"may be {len(self.agents) - 1} steps apart, so at least {needed} are needed for one that all have; raise either"
+            )
 
     def _signals_fit(self) -> None:
         """Raises ValueError where the signals and their settings do not go together."""

@@ -53,6 +53,7 @@ def test_one_field_is_changed_by_its_dotted_name():
         ("data.prompt_template=hello", "has no {question}"),
         ("data.prompt_template={q}", "is not a format string"),
         ("grpo.gradient_accumulation_steps=3", "must divide"),
+        ("checkpoints.every_steps=1", "agents may be 2 steps apart, so at least 3 are needed"),
         ("vote.num_votes=4", "vote.num_votes=4 must be at least grpo.num_generations=8"),
     ],
 )
