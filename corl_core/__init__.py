@@ -2,17 +2,20 @@
 
 Reading order (each file says what it holds and what it promises):
 
-1. `answers`, `votes`, `ring`, `rewards/` — the algorithm: pure functions on frozen records.
-   `grading/`                           — how `answers` makes the canonical key of an answer.
-2. `diagnostics`, `metrics`              — what is measured, and what each name means.
-3. `config`, `config_sections`, `presets/` — everything a person can set.
+1. `answers`, `votes`, `ring`, `rewards/`, `methods` — the algorithm: pure functions on frozen records.
+   `grading/`                            — how `answers` makes the canonical key of an answer.
+2. `diagnostics`, `metrics`, `alarms/`   — what is measured, what each name means, and what goes wrong.
+   `theory/`, `diversity/`               — what should happen, and whom to pair.
+3. `config`, `config_sections`, `config_signals`, `presets/` — everything a person can set.
 4. `data/`                               — where questions come from.
-5. `training/agent`, `training/trainer`  — one agent: TRL's GRPO with votes from outside.
+5. `training/agent`, `training/supervision`, `training/trainer` — one agent: TRL's GRPO with a signal from outside.
 6. `training/exchange`                   — how votes travel between agents.
-7. `runs/`                               — run folders, the supervisor, starting and stopping.
-8. `tracking/`                           — journal → MLflow → tables.
-9. `figures/`                            — tables → figures and files.
-10. `cli/`                               — `python -m corl_core …`, one file a verb.
+7. `runs/`                               — run folders, the supervisor, checkpoints, the queue.
+8. `rollouts/`                           — what the agents said: votes, filters, replay.
+9. `tracking/`                           — journal → MLflow → tables.
+10. `figures/`                           — tables → figures and files.
+11. `doctor/`, `security`                — what is wrong and how to mend it; who may do what.
+12. `cli/`                               — `python -m corl_core …`, one file a verb.
 
 Only `training/` imports torch, transformers or trl; only `tracking/` imports mlflow.
 """
