@@ -1,6 +1,7 @@
 """Shared fixtures: tiny base models warmed up in seconds, and runs in a folder of their own."""
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -8,6 +9,16 @@ import pytest
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("MPLBACKEND", "agg")
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -60,3 +71,17 @@ def wait_for():
         pytest.fail(f"waited {timeout_s:g} s for {what}")
 
     return poll
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium from this machine, one for the whole session, as Playwright wants it; the tests that use it are skipped where
+    there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    if path is None:
+        pytest.skip(f"no Chromium on this machine (looked for {', '.join(CHROMIUM_NAMES)})")
+    with playwright.sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield chromium
+        chromium.close()

@@ -1,7 +1,6 @@
-"""A dashboard of its own on a free port, and a headless Chromium to use it with."""
+"""A dashboard of its own on a free port, and a page to use it with."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,29 +11,6 @@ from pathlib import Path
 import pytest
 
 PROJECT = Path(__file__).resolve().parents[2]
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """Chromium from this machine; the tests that use it are skipped where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-    if path is None:
-        pytest.skip(f"no Chromium on this machine (looked for {', '.join(CHROMIUM_NAMES)})")
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 
 from corl_core.runs.folder import Run
 from corl_core.runs.launch import PROJECT
-from tests.browser.conftest import browser as browser
 from tests.faults.conftest import FIELDS, Fault, assert_mirrored, assert_same_training
 
 pytestmark = [pytest.mark.training, pytest.mark.browser]
