@@ -36,9 +36,11 @@ def made_run(folder: Path, draws: Sequence[Draw], config: RunConfig | None = Non
     return run
 
 
-def record(run: Run, agent: str, draws: Sequence[Draw]) -> None:
-    """Lets an agent record its part of the draws; a step's draws are one call."""
+def record(run: Run, agent: str, draws: Sequence[Draw], resume: int | None = None) -> None:
+    """Lets an agent record its part of the draws, perhaps as one that goes on from a step; a step's draws are one call."""
     recorder = Recorder(run.agent_path(agent), agent)
+    if resume is not None:
+        recorder.resume(resume)
     steps = list(dict.fromkeys(draw["step"] for draw in draws if agent in draw))
     for step in steps:
         own = [draw for draw in draws if draw["step"] == step and agent in draw]

@@ -17,7 +17,7 @@ from corl_core.runs.launch import LaunchError
 from corl_core.runs.supervisor import Supervisor
 
 pytestmark = pytest.mark.training
-STEPS = 48
+STEPS = 72
 FIELDS = {
     "grpo__max_steps": STEPS, "grpo__questions_per_step": 2, "grpo__num_generations": 4, "checkpoints__every_steps": 8,
     "eval__every_steps": 12, "eval__num_questions": 6,
@@ -51,6 +51,7 @@ def die_at(run: Run, step: int, wait_for, number: int = signal.SIGKILL) -> None:
         os.kill(agent.process.pid, number)
     thread.join(60)
     assert not thread.is_alive()
+    assert run.status().state != "finished", "the run was over before it could be harmed"
 
 
 def resumed(run: Run) -> int:
@@ -135,7 +136,7 @@ def test_a_checkpoint_that_was_cut_off_does_not_count_and_a_torn_journal_line_is
     whole = launch.create(configuration(small_run, "corl"), tmp_path / "whole")
     finish(whole)
     run = launch.create(configuration(small_run, "corl", checkpoints__keep=10), tmp_path / "broken")
-    die_at(run, 28, wait_for)
+    die_at(run, 18, wait_for)
     newest = checkpoints.complete(run.agent_path("b"))[-1]
     (checkpoints.path(run.agent_path("b"), newest) / checkpoints.COMPLETE).unlink()
     with run.journal_paths()["a"].open("a") as journal:

@@ -118,7 +118,7 @@ def test_where_an_index_cannot_be_written_it_lives_in_memory(run):
 def test_steps_that_a_resume_wrote_again_count_once(tmp_path):
     run = made_run(tmp_path, draws(range(25)))
     index.load(folder(run), 4)
-    record(run, "a", draws(range(20, 30), answers="2 2 2 2"))
+    record(run, "a", draws(range(20, 30), answers="2 2 2 2"), resume=20)
     table = index.load(folder(run), 4).table
     assert table["step"].to_pylist() == list(range(30))
     assert [keys[0] for keys in table["keys"].to_pylist()] == ["1"] * 20 + ["2"] * 10
