@@ -44,7 +44,7 @@ def shift_clock() -> None:
 def serve_launches() -> None:
     """In the dashboard's process: launches what the test asks it to, as a click would."""
     asked = folder() / "launch.yaml"
-    while not asked.exists():
+    while not asked.exists() or "streamlit.web.cli" not in sys.modules:  # before that the project is not on the path yet
         time.sleep(0.1)
     from corl_core.config import RunConfig
     from corl_core.runs import launch
