@@ -14,17 +14,17 @@ from pydantic import Field, model_validator
 
 from corl_core import ring
 from corl_core.config_errors import ConfigError, did_you_mean, explain, with_override
+from corl_core.config_models import RaySettings, RolloutSettings
 from corl_core.config_sections import (
     AgentConfig,
-    AgentName,
     CheckpointConfig,
     DataConfig,
     EvalConfig,
     ExchangeConfig,
     GRPOSettings,
-    Strict,
     VoteConfig,
 )
+from corl_core.config_sections_base import AgentName, Strict
 from corl_core.config_signals import AlarmConfig, SignalConfig
 from corl_core.methods import METHODS, SIGNALS, WEIGHTED, Method
 from corl_core.security_yaml import UnsafeYAML
@@ -60,6 +60,9 @@ class RunConfig(Strict):
     exchange: ExchangeConfig = Field(default_factory=ExchangeConfig, description="Vote exchange.")
     checkpoints: CheckpointConfig = Field(default_factory=CheckpointConfig, description="Checkpoints.")
     alarms: AlarmConfig = Field(default_factory=AlarmConfig, description="Alarms.")
+    rollouts: RolloutSettings = Field(default_factory=RolloutSettings, description="Sampling.")
+    launcher: Literal["local", "ray"] = Field("local", description="Who starts the agents: this machine, or a Ray cluster.")
+    ray: RaySettings = Field(default_factory=RaySettings, description="Ray cluster.")
     device: Literal["auto", "cpu", "cuda"] = Field("auto", description="Where agents train; auto takes a GPU if there is one.")
     threads_per_agent: int = Field(1, ge=1, description="CPU threads of each agent.")
 

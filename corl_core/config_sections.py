@@ -3,30 +3,13 @@
 Each field has one line of meaning, which the launch form shows, and its bounds. An unknown key names the nearest known one.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from corl_core import tiny_names
-from corl_core.config_errors import brief, did_you_mean
-
-MAX_TEXT = 20_000  # characters of any text in a configuration
-AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", validate_assignment=True, allow_inf_nan=False)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _unknown_keys(cls, values: Any) -> Any:
-        if isinstance(values, dict):
-            for key in values:
-                if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {brief(key)}{did_you_mean(str(key)[:80], list(cls.model_fields))}")
-                if isinstance(values[key], str) and len(values[key]) > MAX_TEXT:
-                    raise ValueError(f"{key} has {len(values[key]):,} characters, and {MAX_TEXT:,} are allowed; shorten it")
-        return values
+from corl_core.config_models import LoraSettings, PlacementSettings
+from corl_core.config_sections_base import AgentName, Strict
 
 
 class AgentConfig(Strict):
@@ -46,6 +29,32 @@ class AgentConfig(Strict):
     )
     paraphrase: bool = Field(
         False, description="Train on each question's paraphrase where there is one; evaluation asks the originals."
+    )
+
+    gguf_file: str | None = Field(None, max_length=300, description="Weights' file of a GGUF repository or folder, e.g. 'model.gguf'.")
+    tokenizer: str | None = Field(None, max_length=500, description="Another tokenizer: an id or a folder. None: the model's own.")
+    dtype: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="Precision of the weights that are trained. bfloat16 halves their memory, and loses updates smaller than about "
+        "1/256 of a weight; it suits frozen weights under LoRA.",
+    )
+    attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = Field(
+        "auto", description="How attention is computed (transformers). auto: the model's default."
+    )
+    lora: LoraSettings | None = Field(None, description="Train low-rank adapters. None: all weights.")
+    placement: PlacementSettings = Field(default_factory=PlacementSettings, description="Where the agent trains.")
+    prompt_template: str | None = Field(None, description="This agent's own prompt_template. None: that of 'data'.")
+    system_prompt: str | None = Field(None, description="This agent's own system message. None: that of 'data'.")
+    chat_template: Literal["auto", "always", "never"] | None = Field(
+        None, description="Whether this agent's prompts are wrapped in its chat template. None: as 'data' says."
+    )
+    learning_rate: float | None = Field(None, gt=0, le=1, description="This agent's own learning rate. None: that of 'grpo'.")
+    temperature: float | None = Field(None, gt=0, le=5, description="This agent's own temperature. None: that of 'grpo'.")
+    max_completion_length: int | None = Field(
+        None, ge=1, description="This agent's own longest completion, in tokens. None: that of 'grpo'."
+    )
+    gradient_accumulation_steps: int | None = Field(
+        None, ge=1, description="This agent's own number of slices of a step. None: that of 'grpo'."
     )
 
     @model_validator(mode="after")

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from corl_core.alarms.record import KINDS
 from corl_core.alarms.seen import MIN_STEPS, WINDOW
-from corl_core.config_sections import Strict
+from corl_core.config_sections_base import Strict
 from corl_core.methods import SIGNALS
 
 SignalName = Literal[tuple(SIGNALS)]

@@ -57,6 +57,7 @@ def test_no_clock_that_is_set_changes_what_a_run_is_told_as(faulty, undisturbed,
     fault = faulty(hold={"b.update": 6, "a.update": 14}, settings={"corl_core.runs.watched": {"SILENT_S": 60}})
     for agent, shift_s in (("b", 3600), ("a", -3600)):
         fault.reached(agent, "update")
+        fault.wait(lambda: fault.run.status().state == "running", "the supervisor to have seen it train", LOOK_S)
         (fault.folder / "clock").write_text(str(shift_s))
         told, deadline = set(), time.monotonic() + LOOK_S
         while time.monotonic() < deadline:
