@@ -1,8 +1,9 @@
 # make demo   install, train the demo cohort, open the dashboard on it
 # make app    the dashboard alone
-# make test   everything that CI checks
+# make test   everything that CI checks, in two processes (WORKERS=…)
 PYTHON ?= python3
 PORT ?= 8501
+WORKERS ?= 2
 BIN := .venv/bin
 
 .PHONY: demo app test clean
@@ -15,7 +16,7 @@ app: .venv/installed
 	@$(BIN)/python -m corl_core app --port $(PORT)
 
 test: .venv/installed-tests
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 .venv/installed: requirements.txt
 	@$(PYTHON) corl_core/preflight.py

@@ -28,8 +28,8 @@ class PlacementSettings(Strict):
 
     gpus: list[Gpu] = Field(
         default_factory=list,
-        description="GPUs of this agent, by number among those visible; several: one process on each. Empty: chosen at the start. "
-        "Agents may share a GPU.",
+        description="GPUs of this agent, by number among those visible; several: one process on each. Empty: chosen at the "
+        "start. Agents may share a GPU.",
     )
     processes: int | None = Field(
         None, ge=1, le=64, description="Processes that train the agent together. None: one a GPU that is named, else one."
@@ -40,9 +40,12 @@ class PlacementSettings(Strict):
         "them by FSDP or by DeepSpeed ZeRO stage 3.",
     )
     accelerate_config: str | None = Field(
-        None, description="An `accelerate config` YAML file that says how the processes work together; takes the place of 'parallel'."
+        None,
+        description="An `accelerate config` YAML file that says how the processes work together; takes the place of 'parallel'.",
     )
-    node: str | None = Field(None, max_length=200, description="With launcher 'ray': address of the node that the agent must run on.")
+    node: str | None = Field(
+        None, max_length=200, description="With launcher 'ray': address of the node that the agent must run on."
+    )
 
     @model_validator(mode="after")
     def _no_gpu_twice(self) -> "PlacementSettings":
@@ -68,9 +71,13 @@ class RolloutSettings(Strict):
     vllm_mode: Literal["colocate", "server"] = Field(
         "colocate", description="vLLM in the agent's own process, or a server that was started with `trl vllm-serve`."
     )
-    vllm_server: str | None = Field(None, description="With mode server: agent → address in one text, e.g. 'a=http://127.0.0.1:8000'.")
+    vllm_server: str | None = Field(
+        None, description="With mode server: agent → address in one text, e.g. 'a=http://127.0.0.1:8000'."
+    )
     vllm_gpu_memory_utilization: float = Field(0.3, gt=0, le=0.95, description="Share of the GPU's memory that vLLM may take.")
-    vllm_enable_sleep_mode: bool = Field(True, description="vLLM gives its memory back during the update, for agents that share a GPU.")
+    vllm_enable_sleep_mode: bool = Field(
+        True, description="vLLM gives its memory back during the update, for agents that share a GPU."
+    )
 
 
 class RaySettings(Strict):

@@ -30,13 +30,16 @@ class AgentConfig(Strict):
     paraphrase: bool = Field(
         False, description="Train on each question's paraphrase where there is one; evaluation asks the originals."
     )
-
-    gguf_file: str | None = Field(None, max_length=300, description="Weights' file of a GGUF repository or folder, e.g. 'model.gguf'.")
-    tokenizer: str | None = Field(None, max_length=500, description="Another tokenizer: an id or a folder. None: the model's own.")
+    gguf_file: str | None = Field(
+        None, max_length=300, description="Weights' file of a GGUF repository or folder, e.g. 'model.gguf'."
+    )
+    tokenizer: str | None = Field(
+        None, max_length=500, description="Another tokenizer: an id or a folder. None: the model's own."
+    )
     dtype: Literal["float32", "bfloat16"] = Field(
         "float32",
-        description="Precision of the weights that are trained. bfloat16 halves their memory, and loses updates smaller than about "
-        "1/256 of a weight; it suits frozen weights under LoRA.",
+        description="Precision of the weights that are trained. bfloat16 halves their memory, and loses updates smaller than "
+        "about 1/256 of a weight; it suits frozen weights under LoRA.",
     )
     attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = Field(
         "auto", description="How attention is computed (transformers). auto: the model's default."
