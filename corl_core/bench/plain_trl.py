@@ -4,6 +4,7 @@ Nothing of this project's trainer, sampler or exchange is used; the reward is th
 """
 
 import json
+import random
 import time
 from collections import Counter
 from pathlib import Path
@@ -32,14 +33,16 @@ class _Clock(TrainerCallback):
 
 
 class _TimedTrainer(GRPOTrainer):
-    generate_s = 0.0
+    """Notes the seconds of each generation."""
+
+    generate_s: list[float]
 
     def _generate(self, prompts):
         start = time.perf_counter()
         try:
             return super()._generate(prompts)
         finally:
-            self.generate_s += time.perf_counter() - start
+            self.generate_s.append(time.perf_counter() - start)
 
 
 def majority_reward(num_generations: int):
@@ -56,9 +59,15 @@ def majority_reward(num_generations: int):
     return own_majority
 
 
-def main(config_yaml: str, agent_name: str, folder: str, defaults: bool) -> None:
-    """Trains and writes {ends, generate_s} to `folder`/AGENT.json. `defaults` keeps TRL's bf16 and checkpointing."""
-    config = RunConfig.from_yaml(config_yaml)
+def coin(completions, **kwargs) -> list[float]:
+    """A reward without meaning, so that every row has an advantage."""
+    return [float(random.random() < 0.5) for _ in completions]
+
+
+def main(config_yaml: str, agent_name: str, folder: str, defaults: bool, coins: bool = False) -> None:
+    """Trains and writes {ends, generate, generate_s} to `folder`/AGENT.json: when each step ended, seconds of each generation
+    and their mean. `defaults` keeps TRL's bf16 and checkpointing; `coins` rewards by coins instead of the group's majority."""
+    config = RunConfig.from_yaml(config_yaml).for_agent(agent_name)
     torch.set_num_threads(config.threads_per_agent)
     device = "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
     model, tokenizer = models.load(config, config.agent(agent_name), device)
@@ -71,11 +80,13 @@ def main(config_yaml: str, agent_name: str, folder: str, defaults: bool) -> None
     trainer = _TimedTrainer(
         model=model,
         processing_class=tokenizer,
-        reward_funcs=majority_reward(config.grpo.num_generations),
+        reward_funcs=coin if coins else majority_reward(config.grpo.num_generations),
         args=arguments,
         train_dataset=Dataset.from_dict({"prompt": [models.prompt(q.question, config.data, tokenizer) for q in order]}),
         callbacks=[clock],
     )
+    trainer.generate_s = []
     trainer.train()
-    result = {"ends": clock.ends, "generate_s": trainer.generate_s / len(clock.ends)}
+    seconds = trainer.generate_s
+    result = {"ends": clock.ends, "generate": seconds, "generate_s": sum(seconds) / len(clock.ends)}
     (Path(folder) / f"{agent_name}.json").write_text(json.dumps(result))

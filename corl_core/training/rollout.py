@@ -1,18 +1,33 @@
-"""Sampling completions: one decode loop for training and evaluation.
+"""Sampling completions, for training and evaluation alike, on one of two paths.
 
-Rollouts of a group that agree so far share one row of the batch: they have one prefix, so one forward pass serves them
-all, and each then draws its own next token. Rows split where draws differ and vanish where every rollout has ended. The
-completions are independent draws from the model, exactly as if each had a row of its own; a confident model only needs
-far fewer rows. The log-probability, entropy and self-certainty of each token are taken while the logits are at hand, one
-token's at a time: no tensor of tokens times vocabulary ever exists.
+shared: rollouts of a group that agree so far share one row of the batch. They have one prefix, so one forward pass serves
+them all, and each then draws its own next token. Rows split where draws differ and vanish where every rollout has ended.
+A confident model needs far fewer rows, and short completions of a small one are sampled fastest this way.
+static: a row for each rollout and a decode step that a CUDA graph replays (`sampling/`), for models of real size on a GPU.
+
+Either way completions are independent draws from the model, exactly as if each had been sampled alone, and the
+log-probability, entropy and self-certainty of each token are taken while the logits are at hand, one token's at a time: no
+tensor of tokens times vocabulary ever exists.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import compress
+from typing import Literal
 
 import torch
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
+
+from corl_core.training.sampling.static import Drawn, StaticDecoder
+from corl_core.training.sampling.weights import Unsupported
+
+Path = Literal["shared", "static"]
+Told = Callable[[Path, str], None]  # which path samples, and why
+
+
+def _print(path: Path, reason: str) -> None:
+    print(f"rollouts: the {path} path: {reason}", flush=True)
 
 
 def entropy(logp: torch.Tensor) -> torch.Tensor:
@@ -45,18 +60,25 @@ class Samples:
 
 
 class Sampler:
-    """Draws completions from a model; the draw depends on the weights, the prompts and the seed, and on nothing else."""
+    """Draws completions from a model; the draw depends on weights, prompts, seed and path, and on nothing else."""
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_tokens: int, temperature: float,
-        templated: bool = False,
+        templated: bool = False, *, path: Path | Literal["auto"] = "auto", bf16: bool = False, keep: bool | None = None,
+        told: Told = _print, tick: Callable[[], None] | None = None,
     ):  # fmt: skip
-        """`templated`: the prompts come out of a chat template, so they hold their special tokens already."""
+        """`templated`: the prompts come out of a chat template, so they hold their special tokens already. `path`: auto is static
+        on a GPU and shared elsewhere; where the static one fails, the sampler goes on with the other, and `told` says so once.
+        `bf16`, `keep` and `tick`: of the static path (`StaticDecoder`)."""
         self.model, self.tokenizer, self.templated = model, tokenizer, templated
         self.max_tokens, self.temperature = max_tokens, temperature
         eos = model.generation_config.eos_token_id
         eos = tokenizer.eos_token_id if eos is None else eos
         self._eos = torch.tensor(eos if isinstance(eos, list) else [eos], device=model.device)
+        self._may_fall_back = path == "auto"
+        self.path: Path = path if path != "auto" else "static" if model.device.type == "cuda" else "shared"
+        self._static, self._told = {"bf16": bf16, "keep": keep, "tick": tick}, told
+        self.decoder: StaticDecoder | None = None
 
     @torch.inference_mode()
     def sample(self, prompts: list[str], num_generations: int, seed: int, num_trained: int | None = None) -> Samples:
@@ -65,18 +87,46 @@ class Sampler:
         training = self.model.training
         self.model.eval()
         try:
-            generator = torch.Generator(self.model.device).manual_seed(seed)
-            return self._sample(prompts, num_generations, generator, num_generations if num_trained is None else num_trained)
+            batch = self.tokenizer(
+                prompts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=not self.templated
+            ).to(self.model.device)
+            drawn = self._by_graphs(batch, num_generations, seed) if self.path == "static" else None
+            if drawn is None:
+                drawn = self._by_shared_rows(batch, num_generations, self._generator(seed))
         finally:
             self.model.train(training)
+        return self._samples(batch, drawn, num_generations, num_generations if num_trained is None else num_trained)
 
-    def _sample(self, prompts: list[str], num_generations: int, generator: torch.Generator, num_trained: int) -> Samples:
-        batch = self.tokenizer(
-            prompts, return_tensors="pt", padding=True, padding_side="left", add_special_tokens=not self.templated
-        )
-        rows = _Rows(self.model, batch.to(self.model.device))
-        drawn = _Drawn(len(prompts) * num_generations, self.max_tokens, self.model.device)
-        active = torch.arange(len(prompts) * num_generations, device=self.model.device)  # (A,) rollouts that go on
+    def _generator(self, seed: int) -> torch.Generator:
+        return torch.Generator(self.model.device).manual_seed(seed)
+
+    def _by_graphs(self, batch: BatchEncoding, num_generations: int, seed: int) -> Drawn | None:
+        """None: the static path does not do this model, and from now on the other one samples."""
+        is_new = self.decoder is None
+        try:
+            if is_new:
+                self.decoder = StaticDecoder(self.model, **self._static)
+            drawn = self.decoder.sample(
+                batch, num_generations, self._generator(seed), self.max_tokens, self.temperature, self._eos
+            )
+        except (Unsupported, RuntimeError, NotImplementedError, TypeError, AttributeError) as error:
+            if not self._may_fall_back:
+                raise
+            self.decoder, self.path = None, "shared"
+            if self.model.device.type == "cuda":
+                torch.cuda.empty_cache()
+            what = "this model" if isinstance(error, Unsupported) else type(error).__name__
+            self._told("shared", f"WARNING: sampling is several times slower, for the static path failed on {what}: {error}")
+            return None
+        if is_new:
+            self._told("static", self.decoder.description())
+        return drawn
+
+    def _by_shared_rows(self, batch: BatchEncoding, num_generations: int, generator: torch.Generator) -> Drawn:
+        rows = _Rows(self.model, batch)
+        num = len(batch["input_ids"]) * num_generations
+        drawn = _Drawn(num, self.max_tokens, self.model.device)
+        active = torch.arange(num, device=self.model.device)  # (A,) rollouts that go on
         row = active // num_generations  # (A,) the row that each of them reads
         for step in range(self.max_tokens):
             logp = torch.log_softmax(rows.logits.float() / self.temperature, -1)  # (R, V)
@@ -87,26 +137,26 @@ class Sampler:
             if step == self.max_tokens - 1 or not len(active):
                 break
             row = rows.forward(row, token)
-        return self._samples(rows, drawn, active, num_generations, num_trained)
+        finished = torch.ones(num, dtype=torch.bool)
+        finished[active.cpu()] = False
+        return Drawn(drawn.tokens, drawn.measured, drawn.lengths, finished)
 
-    def _samples(
-        self, rows: "_Rows", drawn: "_Drawn", cut: torch.Tensor, num_generations: int, num_trained: int
-    ) -> Samples:
+    def _samples(self, batch: BatchEncoding, drawn: Drawn, num_generations: int, num_trained: int) -> Samples:
         lengths = drawn.lengths.tolist()
-        finished = torch.ones(len(lengths), dtype=torch.bool)
-        finished[cut.cpu()] = False
         completion_ids, logprobs, entropies, self_certainties = (
             [values[:length] for values, length in zip(column.tolist(), lengths, strict=True)]
             for column in (drawn.tokens, *drawn.measured)
         )
+        masks = batch["attention_mask"].bool()
+        prompt_ids = [row[keep].tolist() for row, keep in zip(batch["input_ids"], masks, strict=True)]
         return Samples(
-            prompt_ids=[ids for ids in rows.prompt_ids for _ in range(num_generations)],
+            prompt_ids=[ids for ids in prompt_ids for _ in range(num_generations)],
             completion_ids=completion_ids,
             logprobs=logprobs,
             entropies=entropies,
             self_certainties=self_certainties,
             texts=self.tokenizer.batch_decode(completion_ids, skip_special_tokens=True),
-            finished=finished.tolist(),
+            finished=drawn.finished.tolist(),
             trained=[index % num_generations < num_trained for index in range(len(lengths))],
         )
 
@@ -132,7 +182,6 @@ class _Rows:
         """`batch`: the prompts' input_ids and attention_mask, (B, P) each, padded on the left."""
         self._model = model
         ids, self._mask = batch["input_ids"], batch["attention_mask"]  # (B, P)
-        self.prompt_ids = [row[keep.bool()].tolist() for row, keep in zip(ids, self._mask, strict=True)]
         positions = (self._mask.cumsum(-1) - 1).clamp(min=0)
         self._position = positions[:, -1:]  # (R, 1)
         out = model(input_ids=ids, attention_mask=self._mask, position_ids=positions, use_cache=True, logits_to_keep=1)

@@ -1,0 +1,34 @@
+"""The next token of every row and what is measured of its distribution, in few passes over the logits.
+
+A token is drawn as the arg max of p / e with e ~ Exp(1), which is a draw from p (the exponential race). The noise comes from
+outside, so that the draw can be captured in a graph and still follow from the seed.
+"""
+
+import math
+
+import torch
+
+CHUNK = 2**25  # logits at once: float32 of so many are 128 MiB, of which some four exist
+
+
+def draw(
+    logits: torch.Tensor, inverse_temperature: torch.Tensor, noise: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """From `logits` (R, V), `inverse_temperature` (1,) float32 and `noise` (R, V) of Exp(1): tokens (R,) and, float32, their
+    log-probability, the entropy and the self-certainty (nats) of the distribution: (3, R). `noise` is overwritten."""
+    rows = max(1, CHUNK // logits.shape[-1])
+    parts = [
+        _draw(some, inverse_temperature, other)
+        for some, other in zip(logits.split(rows), noise.split(rows), strict=True)
+    ]  # fmt: skip
+    tokens, measured = zip(*parts, strict=True)
+    return (tokens[0], measured[0]) if len(parts) == 1 else (torch.cat(tokens), torch.cat(measured, 1))
+
+
+def _draw(logits: torch.Tensor, inverse_temperature: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    logp = torch.log_softmax(torch.mul(logits, inverse_temperature), -1, dtype=torch.float32)  # (R, V)
+    p = logp.exp()
+    token = torch.div(p, noise, out=noise).argmax(-1)
+    entropy = -p.mul_(logp).sum(-1)
+    certainty = -math.log(logits.shape[-1]) - logp.mean(-1)
+    return token, torch.stack([logp.gather(1, token[:, None])[:, 0], entropy, certainty])

@@ -1,0 +1,272 @@
+"""Sampling by steps at fixed addresses: K rollouts of a prompt share one prefill, and rows retire as their rollouts end.
+
+The draws are independent, as on `rollout.py`'s other path, and follow from the weights, the prompts and the seed alone; the two
+paths draw different tokens from the same distribution.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from transformers import BatchEncoding, PreTrainedModel
+
+from corl_core.training.sampling.attention import attention, bias_of
+from corl_core.training.sampling.buckets import ROW_UNIT, SLOT_UNIT, bucket, prompts_at_once, rows_for
+from corl_core.training.sampling.cache import SlotCache, bytes_a_row
+from corl_core.training.sampling.check import difference, plain_logits
+from corl_core.training.sampling.draw import draw
+from corl_core.training.sampling.graphs import Graphs
+from corl_core.training.sampling.lean import Lean
+from corl_core.training.sampling.step import State, Step, decoding
+from corl_core.training.sampling.weights import Unsupported, Weights, require
+
+KEPT_FRAC = 0.1  # of a GPU's memory: what is held between batches of rollouts unless told otherwise
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """N rollouts: tokens (N, T) and measures (3, N, T), of which `lengths` (N,) count; whether the end token was drawn (N,)."""
+
+    tokens: torch.Tensor
+    measured: torch.Tensor
+    lengths: torch.Tensor
+    finished: torch.Tensor
+
+
+@dataclass
+class Costs:
+    """What the last call took."""
+
+    prefill_s: float = 0.0
+    decode_s: float = 0.0
+    num_steps: int = 0
+    num_graphs: int = 0
+    cache_bytes: int = 0
+    state_bytes: int = 0
+    copy_bytes: int = 0  # of the weights
+    attention_ms: dict[str, float] = field(default_factory=dict)  # the ways that were timed, a layer
+
+
+class StaticDecoder:
+    """Samples from one model. Buffers and graphs are made when they are first needed and whenever they no longer fit."""
+
+    def __init__(
+        self, model: PreTrainedModel, bf16: bool = False, keep: bool | None = None, tick: Callable[[], None] | None = None,
+        row_unit: int | None = None, check_every: int | None = None,
+    ):  # fmt: skip
+        """`bf16`: sample from a bfloat16 copy of float32 weights. `keep`: hold cache and graphs between calls (None: if they are
+        small). `tick` is called as it gets on. `check_every`: steps between looks at who has ended, each of which waits for the
+        device."""
+        self.device = model.device
+        self.costs = Costs()
+        self._on_gpu = self.device.type == "cuda"
+        self._memory = torch.cuda.get_device_properties(self.device).total_memory if self._on_gpu else None
+        self._weights = Weights(model, bf16)
+        self._lean = Lean(self._weights.model, self._weights.dtype)
+        self._keep, self._tick = keep, tick or (lambda: None)
+        self._row_unit = row_unit or (ROW_UNIT if self._on_gpu else 1)
+        self._check_every = check_every or (16 if self._on_gpu else 1)
+        self._cache: SlotCache | None = None
+        self._state: State | None = None
+        self._run: Callable[[int, int], None] | None = None
+        self._places: tuple[int, ...] = ()
+        self._is_checked = False
+
+    @torch.inference_mode()
+    def sample(
+        self, batch: BatchEncoding, num_generations: int, generator: torch.Generator, max_tokens: int, temperature: float,
+        eos: torch.Tensor,
+    ) -> Drawn:  # fmt: skip
+        """`num_generations` rollouts of each prompt of `batch` (input_ids and attention_mask, padded on the left); a token of
+        `eos` (E,) ends one. Raises Unsupported."""
+        ids, mask = batch["input_ids"], batch["attention_mask"]  # (B, P)
+        require(self._weights.model, ids.shape[1] + max_tokens)
+        self._weights.refresh()
+        self._weights.model.eval()
+        self.costs = Costs(attention_ms=self.costs.attention_ms)
+        at_once = self._prompts_at_once(len(ids), num_generations, ids.shape[1] + max_tokens)
+        with torch.autocast(self.device.type, enabled=False), self._lean():
+            parts = [
+                self._sample(some, seen, num_generations, generator, max_tokens, temperature, eos)
+                for some, seen in zip(ids.split(at_once), mask.split(at_once), strict=True)
+            ]
+        self._release_if_large()
+        return _together(parts)
+
+    def description(self) -> str:
+        """Of the last call, in one line."""
+        costs, kind = self.costs, "a CUDA graph for each size" if self._on_gpu else "eager steps"
+        ways = ", ".join(f"{name} {milliseconds:.3f} ms" for name, milliseconds in costs.attention_ms.items())
+        parts = [
+            f"{kind} ({costs.num_graphs})" if self._on_gpu else kind,
+            f"cache {costs.cache_bytes / 2**30:.2f} GiB",
+            f"logits and state {costs.state_bytes / 2**30:.2f} GiB",
+            f"bfloat16 copy of the weights {costs.copy_bytes / 2**30:.2f} GiB" if costs.copy_bytes else "no copy of the weights",
+            f"attention by '{attention.way}'" + (f" ({ways})" if ways else ""),
+            f"fewer kernels for {' and '.join(self._lean.parts) or 'nothing'}",
+        ]
+        return "; ".join(parts)
+
+    def release(self) -> None:
+        """Gives back the memory of cache, state and graphs; the next call makes them anew."""
+        self._run = self._cache = self._state = None
+
+    def _prompts_at_once(self, num: int, num_generations: int, length: int) -> int:
+        if self._memory is None:
+            return num
+        a_row = bytes_a_row(self._weights.model.config, bucket(length, SLOT_UNIT), self._weights.dtype)
+        return prompts_at_once(num, num_generations * a_row, self._memory)
+
+    def _sample(
+        self, ids: torch.Tensor, mask: torch.Tensor, num_generations: int, generator: torch.Generator, max_tokens: int,
+        temperature: float, eos: torch.Tensor,
+    ) -> Drawn:  # fmt: skip
+        begin = self._now()
+        out = self._prefill(ids, mask)
+        logits = out.logits[:, -1]
+        self._make(out.cache, len(ids) * num_generations, ids.shape[1] + max_tokens, max_tokens, logits.shape[-1], eos)
+        self._begin(mask, num_generations, temperature)
+        self._cache.fill(out.cache, num_generations)
+        self._first_token(logits, num_generations, generator)
+        del out, logits
+        if not self._is_checked:
+            self._check(ids, mask, num_generations)
+        middle = self._now()
+        with decoding(self._weights.model):
+            drawn_tokens = self._decode(len(ids) * num_generations, ids.shape[1], max_tokens, generator)
+        self._account(middle - begin, self._now() - middle, drawn_tokens - 1)
+        return self._drawn(len(ids) * num_generations, drawn_tokens, max_tokens)
+
+    def _prefill(self, ids: torch.Tensor, mask: torch.Tensor):
+        """One forward pass over the distinct prompts, with the model's own attention."""
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)
+        model = self._weights.model
+        out = type(model).forward(
+            model, input_ids=ids, attention_mask=mask, position_ids=positions, use_cache=True, logits_to_keep=1
+        )
+        for layer in out.cache.layers:
+            if getattr(layer, "keys", None) is None or layer.keys.dim() != 4 or layer.keys.shape[2] != mask.shape[1]:
+                raise Unsupported(f"its cache has layers of another kind ({type(layer).__name__})")
+        return out
+
+    def _make(self, prefill, num: int, length: int, max_tokens: int, num_tokens: int, eos: torch.Tensor) -> None:
+        """Buffers that are large enough, kept where they are if they fit; a step over them."""
+        rows, slots = bucket(num, self._row_unit), bucket(length, SLOT_UNIT)
+        places = self._weights.places()
+        if places == self._places and self._state is not None:
+            held_rows, held_slots = self._cache.shape
+            if held_rows >= rows and held_slots >= slots and self._state.max_tokens >= max_tokens:
+                return
+            rows, slots, max_tokens = max(rows, held_rows), max(slots, held_slots), max(max_tokens, self._state.max_tokens)
+        self.release()
+        self._places = places
+        self._cache = SlotCache(prefill, rows, slots)
+        self._state = State(rows, max_tokens, num_tokens, eos)
+        step = Step(self._weights.model, self._cache, self._state, self._weights.dtype)
+        if self._on_gpu:
+            self._time_attention(rows, slots)
+        self._run = Graphs(step, self._state) if self._on_gpu else step
+
+    def _time_attention(self, rows: int, slots: int) -> None:
+        layer = self._cache.layers[0]
+        group = self._weights.model.config.get_text_config().num_attention_heads // layer.keys.shape[1]
+        query = layer.keys.new_empty((rows, layer.keys.shape[1], group, layer.keys.shape[3])).normal_()
+        bias = bias_of(self._state.start, torch.full_like(self._state.slot, slots - 1), slots, layer.keys.dtype)
+        layer.keys.normal_()
+        layer.values.normal_()
+        self.costs.attention_ms = attention.choose(query, layer.keys, layer.values, bias)
+
+    def _begin(self, mask: torch.Tensor, num_generations: int, temperature: float) -> None:
+        """The state before the first token: every rollout has its row."""
+        state, num = self._state, len(mask) * num_generations
+        state.start.zero_()
+        state.start[:num] = (mask.shape[1] - mask.sum(1)).repeat_interleave(num_generations)
+        state.rollout.fill_(state.rows)
+        state.rollout[:num] = torch.arange(num, device=self.device)
+        state.ended.fill_(True)
+        state.ended[:num] = False
+        state.token.zero_()
+        state.slot.fill_(mask.shape[1])
+        state.step.zero_()
+        state.inverse_temperature.fill_(1 / temperature)
+
+    def _first_token(self, logits: torch.Tensor, num_generations: int, generator: torch.Generator) -> None:
+        """From the prompts' logits (B, V)."""
+        state, num = self._state, len(logits) * num_generations
+        noise = state.noise[:num].exponential_(generator=generator)
+        state.write(num, *draw(logits.repeat_interleave(num_generations, 0), state.inverse_temperature, noise))
+
+    def _check(self, ids: torch.Tensor, mask: torch.Tensor, num_generations: int, at_most: int = 4) -> None:
+        """The first step's logits against a plain forward pass. It writes the slot that the first step writes again. Raises
+        Unsupported."""
+        model, rows = self._weights.model, bucket(len(ids) * num_generations, self._row_unit)
+        first = self._state.token[: len(ids) * num_generations : num_generations][:at_most]
+        wanted = plain_logits(model, ids[:at_most], mask[:at_most], first)
+        step = Step(model, self._cache, self._state, self._weights.dtype)
+        with decoding(model):
+            got = step.forward(rows, bucket(ids.shape[1] + 1, SLOT_UNIT))
+        difference(got[: len(ids) * num_generations : num_generations][:at_most], wanted, self._weights.dtype)
+        self._is_checked = True
+
+    def _decode(self, num: int, slot: int, max_tokens: int, generator: torch.Generator) -> int:
+        """Steps until every rollout has ended or is as long as it may be; returns the tokens drawn of the longest. `slot`: the
+        first one that is free."""
+        state, rows = self._state, bucket(num, self._row_unit)
+        for drawn in range(1, max_tokens):
+            if drawn == 1 or drawn % self._check_every == 0:
+                self._tick()
+                active = torch.nonzero(~state.ended[:rows])[:, 0]
+                if not len(active):
+                    return drawn
+                if (fewer := rows_for(len(active), rows, self._row_unit)) < rows:
+                    self._retire(active, fewer, slot)
+                    rows = fewer
+            state.noise[:rows].exponential_(generator=generator)
+            self._run(rows, min(bucket(slot + 1, SLOT_UNIT), self._cache.shape[1]))
+            slot += 1
+        return max_tokens
+
+    def _retire(self, active: torch.Tensor, rows: int, slot: int) -> None:
+        kept = torch.cat([active, active[:1].expand(rows - len(active))])
+        self._cache.keep(kept, slot)
+        self._state.keep(kept, len(active))
+
+    def _drawn(self, num: int, steps: int, max_tokens: int) -> Drawn:
+        state = self._state
+        tokens = state.tokens[:num, :max_tokens].clone()
+        is_end = torch.isin(tokens, state.eos)
+        is_end[:, steps:] = False
+        finished = is_end.any(1)
+        lengths = torch.where(finished, is_end.int().argmax(1) + 1, steps)
+        return Drawn(tokens, state.measured[:, :num, :max_tokens].clone(), lengths, finished)
+
+    def _account(self, prefill_s: float, decode_s: float, num_steps: int) -> None:
+        costs = self.costs
+        costs.prefill_s += prefill_s
+        costs.decode_s += decode_s
+        costs.num_steps += num_steps
+        costs.num_graphs = len(self._run) if isinstance(self._run, Graphs) else 0
+        costs.cache_bytes, costs.state_bytes = self._cache.num_bytes, self._state.num_bytes
+        costs.copy_bytes = self._weights.num_bytes
+
+    def _release_if_large(self) -> None:
+        keep = self._keep
+        if keep is None and self._memory is not None:
+            keep = self.costs.cache_bytes + self.costs.state_bytes <= KEPT_FRAC * self._memory
+        if keep is False:
+            self.release()
+
+    def _now(self) -> float:
+        if self._on_gpu:
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
+
+
+def _together(parts: list[Drawn]) -> Drawn:
+    if len(parts) == 1:
+        return parts[0]
+    return Drawn(
+        torch.cat([part.tokens for part in parts]), torch.cat([part.measured for part in parts], 1),
+        torch.cat([part.lengths for part in parts]), torch.cat([part.finished for part in parts]),
+    )  # fmt: skip

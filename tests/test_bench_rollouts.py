@@ -1,0 +1,93 @@
+"""`bench rollouts` and the shapes it measures: sizes that are right, arms that sample the same, times that make sense."""
+
+import pytest
+import torch
+
+from corl_core.bench import alone, rollouts, shapes
+from corl_core.bench.rollouts import Ids, Setting, check, measure, read_seconds, table
+from corl_core.config import ConfigError
+
+
+def setting(**fields) -> Setting:
+    return Setting(**({"model": "tiny", "rows": 8, "tokens": 5, "prompt_tokens": 6, "device": "cpu", "dtype": "float32",
+                       "repeats": 1} | fields))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("qwen2.5-0.5b", 0.494), ("qwen2.5-1.5b", 1.544), ("qwen2.5-3b", 3.086), ("qwen2.5-7b", 7.616), ("llama-3.2-1b", 1.236),
+     ("llama-3.2-3b", 3.213), ("llama-3.1-8b", 8.030), ("smollm2-135m", 0.135), ("qwen3-1.7b", 1.721)],
+)  # fmt: skip
+def test_shapes_have_as_many_parameters_as_the_models_they_are_called_after(name, billions):
+    """By arithmetic; figures of the model cards, to the million."""
+    assert shapes.num_parameters(name) / 1e9 == pytest.approx(billions, abs=6e-4)
+
+
+@pytest.mark.parametrize("name", ["tiny", "smollm2-135m", "qwen3-1.7b"])
+def test_the_arithmetic_is_that_of_the_made_model(name):
+    from transformers import AutoModelForCausalLM
+
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(shapes.make_config(name))
+    model.tie_weights()
+    assert sum(parameter.numel() for parameter in model.parameters()) == shapes.num_parameters(name)
+
+
+def test_a_made_model_computes_and_loads_again(tmp_path):
+    """Rotary frequencies are in no checkpoint: made on the device, they are those of a loaded model."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = shapes.save("tiny", tmp_path / "m", torch.float32)
+    made, loaded = shapes.make_model("tiny", "cpu", torch.float32), AutoModelForCausalLM.from_pretrained(folder)
+    ids = torch.tensor([[3, 4, 5, 6]])
+    torch.testing.assert_close(made(ids).logits, loaded(ids).logits)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert len(tokenizer) == shapes.SHAPES["tiny"]["vocab_size"] and tokenizer.eos_token_id == made.config.eos_token_id
+    assert made(ids).logits.std() > 0.05
+
+
+def test_a_large_vocabulary_has_a_token_for_every_row():
+    tokenizer = shapes.make_tokenizer("smollm2-135m")
+    assert len(tokenizer) == 49152 and tokenizer.eos_token_id == shapes.make_config("smollm2-135m").eos_token_id
+    assert tokenizer("47+38=")["input_ids"] == shapes.make_tokenizer("tiny")("47+38=")["input_ids"]
+
+
+def test_every_arm_samples_whole_completions_of_a_model_without_end():
+    measured = measure(setting())
+    assert [row.arm for row in measured.rows] == list(rollouts.NAMES.values())
+    assert [row.tokens for row in measured.rows] == [8 * 5] * 3
+    assert all(row.total_s > row.prefill_s > 0 and row.step_ms > 0 and row.floor_ratio > 0 for row in measured.rows)
+    shown = table(measured).splitlines()
+    assert sum(line.startswith("|") for line in shown) == 5 and "eager steps" in shown[-1]
+
+
+def test_reading_more_takes_longer():
+    assert read_seconds(2**28, "cpu", 3) > 4 * read_seconds(2**24, "cpu", 3) > 0
+
+
+def test_prompts_of_ids_are_padded_on_the_left():
+    batch = Ids()(["3 4 5", "6"])
+    assert batch["input_ids"].tolist() == [[3, 4, 5], [0, 0, 6]] and batch["attention_mask"].tolist() == [[1, 1, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [({"rows": 12}, "--rows 12: must be a multiple of 8"), ({"model": "gpt-5"}, "'gpt-5' is no known shape; there are tiny"),
+     ({"device": "cuda"}, "--device cuda: there is no GPU here")],
+)  # fmt: skip
+def test_what_cannot_be_measured_is_refused(fields, text, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=text):
+        check(setting(**fields))
+
+
+def test_the_table_of_whole_steps_compares_with_plain_trl():
+    """10 s against 2.5 s a step: four times as fast, 128 x 256 / 2.5 = 13,107 tokens a second."""
+    arms = {
+        "plain TRL": alone.Arm(10.0, {"generate": 8.0, "rest": 2.0}, 40.0),
+        "engine": alone.Arm(2.5, {"generate": 1.0, "grade": 0.1, "update": 1.3, "record": 0.1}, 42.0, ["a CUDA graph"]),
+    }
+    lines = alone.table(arms, 128, 256).splitlines()
+    assert lines[2] == "| plain TRL | 10.00 | 1.00 | 8.00 | 2.00 | 3,277 | 40.0 |"
+    assert lines[3] == "| engine | 2.50 | 4.00 | 1.00 | 1.50 | 13,107 | 42.0 |"
+    assert lines[-1] == "engine: a CUDA graph"
