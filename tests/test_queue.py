@@ -98,7 +98,7 @@ def test_a_priority_out_of_range_is_refused_before_anything_is_made(tmp_path):
 def test_a_slot_is_a_core_and_a_cohort_takes_one_for_each_thread():
     assert need(config(), []) == Need(cores=2)
     assert need(config("run", "threads_per_agent=3"), ["0"]) == Need(cores=6)
-    assert need(config("run", "device=auto"), ["0"]) == Need(agents=2)
+    assert need(config("run", "device=auto"), ["0"]).num_places == 2
     assert need(config("run", "device=cuda"), []) == Need(cores=2)  # it starts, and fails with its own reason
 
 
@@ -111,11 +111,10 @@ def test_what_fits_starts_and_what_asks_for_more_than_there_is_starts_alone():
 
 
 def test_each_gpu_has_its_own_places_and_the_emptiest_is_taken():
-    free = Free(Slots(gpu=4), ["0", "3"], [Need(agents=2)])  # launched directly: it counts on the first
-    assert [free.take(Need(agents=2)) for _ in range(4)] == [
-        Need(agents=2, gpu="3"), Need(agents=2, gpu="0"), Need(agents=2, gpu="3"), None
-    ]  # fmt: skip
-    assert free.agents_on == {"0": 4, "3": 4}
+    two = Need(places={"a": (None,), "b": (None,)})
+    free = Free(Slots(gpu=4), ["0", "3"], [Need(places={"a": ("0",), "b": ("0",)})])
+    assert [free.take(two).gpus for _ in range(3)] == [["3"], ["0", "3"], ["0", "3"]]
+    assert free.take(two) is None and free.agents_on == {"0": 4, "3": 4}
 
 
 def test_gpus_are_those_that_cuda_may_see(monkeypatch, tmp_path):

@@ -126,16 +126,21 @@ def test_mlflow_has_an_alarm_once_with_its_step_and_evidence(run):
 
 
 class _Process:
-    """An agent's process that runs for ever."""
+    """An agent's process that runs for ever, and what it was sent."""
 
-    exitcode, pid = None, 12345
+    exitcode, node, lost, hint = None, "", False, ""
+
+    def __init__(self, sent: list[tuple[int, bool]]):
+        self.sent = sent
+
+    def signal(self, number: int, alone: bool = False) -> None:
+        self.sent.append((number, alone))
 
 
 @pytest.fixture
-def watched(run, monkeypatch):
+def watched(run):
     """A function: the supervisor of `run`, as it is once it has read the journals, and the signals that it sent."""
     sent: list[tuple[int, bool]] = []
-    monkeypatch.setattr(supervisor, "_signal", lambda process, number, alone=False: sent.append((number, alone)))
 
     def made(action: str):
         config = load_config("demo-pair", [f"alarms.action={action}"])
@@ -145,7 +150,7 @@ def watched(run, monkeypatch):
         watching._journal = Journal(run.path / "journal.jsonl")
         watching._cohort, watching._bell = supervisor.CohortMetrics(config), Bell(config)
         tails = {agent.name: Tail(run.agent_path(agent.name) / "journal.jsonl") for agent in config.agents}
-        watching._agents = {name: supervisor._Agent(_Process(), tail) for name, tail in tails.items()}
+        watching._agents = {name: supervisor._Agent(_Process(sent), tail) for name, tail in tails.items()}
         watching._read_journals()
         watching._beat()
         return watching, sent

@@ -29,7 +29,7 @@ _TOP = re.compile(r"run\.yaml|status\.json|labels\.json|journal\.jsonl|superviso
 _AGENT = re.compile(
     r"agents/(?P<agent>[a-z0-9][a-z0-9_-]{0,31})/"
     r"(?:journal\.jsonl|log\.txt|rollouts/[0-9A-Za-z_-]{1,80}\.parquet"
-    r"|(?P<model>(?:model|best)/[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.(?:safetensors|json|txt|jinja|model)))"
+    r"|(?P<model>(?:model|best)/(?:README\.md|(?:adapter/)?[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.(?:safetensors|json|txt|jinja|model))))"
 )
 _SMALL = ("run.yaml", "status.json", "labels.json")
 
@@ -135,7 +135,8 @@ def content(folder: Path) -> None:
 
 
 def _has_sound_numbers(status: Status) -> bool:
-    numbers = (status.created, status.step, status.max_steps, status.started or 0, status.ended or 0, status.heartbeat or 0)
+    moments = (status.created, status.started, status.first_started, status.ended, status.heartbeat)
+    numbers = (status.step, status.max_steps, *(moment or 0 for moment in moments))
     texts = (status.reason, status.phase, status.cause)
     return all(isinstance(number, (int, float)) for number in numbers) and all(isinstance(text, str) for text in texts)
 

@@ -4,7 +4,7 @@
     status.json     written by the supervisor alone: state, reason, pid with its start time, heartbeat, step
     stop            present once somebody asked the run to stop
     queue.json      present while the run waits: its place in the queue (see queue.py)
-    gpu.json        of a run that the queue has put on a GPU: which (see queue_slots.py)
+    gpu.json        of a run that the queue has put on GPUs: which agent on which (see placement.py)
     grid.json       of a cell of an ablation grid: the grid's name and the values of this cell
     supervisor.log, journal.jsonl (cohort metrics), tracking.json (what MLflow has already)
     agents/NAME/    journal.jsonl, log.txt, rollouts/*.parquet, votes.parquet (an index of the rollouts, made on reading),
@@ -53,7 +53,8 @@ class Status:
     pid_created: float | None = None  # when that process began, by `start_of`
     step: int = 0  # updates that every agent has finished
     max_steps: int = 0
-    started: float | None = None  # when the first step began
+    started: float | None = None  # when this attempt's first step began
+    first_started: float | None = None  # when that of an earlier attempt began, in a run that was resumed
     ended: float | None = None
     heartbeat: float | None = None
     beat: float | None = None  # the heartbeat by `time.monotonic`, the same clock in all processes since the machine started
@@ -61,6 +62,7 @@ class Status:
     attempt: int = 1  # how often the run has been started, by a launch or a resume
     attempt_step: int = 0  # updates that were done when this attempt began
     untold: bool = False  # of a run that has ended: MLflow has not been told
+    placement: str = ""  # where the agents are, in words; '' on this machine's processors
     alarms: list[dict[str, Any]] = field(default_factory=list)  # the fields of each `Alarm` raised so far, oldest first
 
     @property
@@ -102,12 +104,18 @@ class Run:
         return ""
 
     @property
-    def gpu(self) -> str | None:
-        """The GPU that the queue has put the run on; None when it may use any."""
+    def places(self) -> dict[str, tuple[str, ...]] | None:
+        """agent → the GPUs that the queue has put it on; None when the run may use any."""
         try:
-            return str(json.loads((self.path / "gpu.json").read_text(encoding="utf-8"))["gpu"])
+            told = json.loads((self.path / "gpu.json").read_text(encoding="utf-8"))
+            return {agent.name: tuple(map(str, told[agent.name])) for agent in self.config.agents}
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    @property
+    def gpu(self) -> str | None:
+        """The GPUs that the run alone may see, as CUDA_VISIBLE_DEVICES names them; None when it may use any."""
+        return None if (places := self.places) is None else ",".join(dict.fromkeys(gpu for own in places.values() for gpu in own))
 
     def status(self) -> Status:
         """The state as it is now, whatever the file claims."""

@@ -17,6 +17,7 @@ from filelock import FileLock
 from corl_core.config import RunConfig
 from corl_core.data.preflight import refuse_before_launch
 from corl_core.runs.folder import QUEUED, Run, Status, is_alive, locked, read_status, start_of, write_status
+from corl_core.runs.placement import visible_gpus, wishes
 
 PROJECT = Path(__file__).resolve().parents[2]
 MIN_FREE_BYTES = 200 * 2**20
@@ -27,7 +28,9 @@ class LaunchError(RuntimeError):
 
 
 def create(config: RunConfig, runs_dir: Path, state: str = "starting", phase: str = "") -> Run:
-    """A new run folder with its configuration; nothing is started. Raises LaunchError."""
+    """A new run folder with its configuration; nothing is started. Raises LaunchError, and PlacementError for GPUs that there are
+    not."""
+    wishes(config, visible_gpus())
     slug = re.sub(r"[^a-z0-9]+", "-", config.name.lower()).strip("-")[:40] or "run"
     path = Path(runs_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{slug}-{secrets.token_hex(4)}"
     try:
@@ -67,11 +70,11 @@ def reopen(run: Run) -> None:
     (run.path / "stop").unlink(missing_ok=True)
     ready = Status("starting", status.created, heartbeat=time.time(), step=status.step, max_steps=status.max_steps)
     with locked(run.path):
-        write_status(run.path, replace(ready, attempt=status.attempt + 1))
+        write_status(run.path, replace(ready, attempt=status.attempt + 1, first_started=status.first_started or status.started))
 
 
 def start(run: Run) -> None:
-    """A supervisor of its own session for the run, which takes its status over. It sees the GPU alone that the run was put on."""
+    """A supervisor of its own session for the run, which takes its status over. It sees only GPUs that the run was put on."""
     path = os.pathsep.join(filter(None, [str(PROJECT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path} | ({"CUDA_VISIBLE_DEVICES": run.gpu} if run.gpu else {})
     with (run.path / "supervisor.log").open("ab") as log:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from corl_core.runs.journal import Tail
 
+FILE = ".open.jsonl"
 SCHEMA = pa.schema(
     [
         ("step", pa.int32()), ("agent", pa.string()), ("group", pa.int32()), ("question_id", pa.string()),
@@ -29,7 +30,7 @@ class OpenShard:
     """The open shard in a folder of rollouts."""
 
     def __init__(self, folder: Path):
-        self.folder, self.path = folder, folder / ".open.jsonl"
+        self.folder, self.path = folder, folder / FILE
 
     def add(self, step: int, rows: list[dict[str, Any]]) -> None:
         with self.path.open("a", encoding="utf-8") as file:

@@ -27,9 +27,10 @@ from pathlib import Path
 import psutil
 from filelock import FileLock, Timeout
 
-from corl_core.config import RunConfig
+from corl_core.config import ConfigError, RunConfig
 from corl_core.runs import launch, queue
 from corl_core.runs.folder import QUEUED, Run, all_runs, is_alive, read_status, start_of, write_atomically, write_status
+from corl_core.runs.placement import PlacementError
 from corl_core.runs.queue import Entry, Waiting
 from corl_core.runs.queue_slots import Free, Need, Slots, need, place, read_slots, visible_gpus, write_slots
 
@@ -61,7 +62,10 @@ def free(runs_dir: Path, runs: list[Run] | None = None) -> Free:
 
 
 def _taken(run: Run, gpus: list[str]) -> Need:
-    return Need(cores=1) if run.problem else need(run.config, gpus, run.gpu)
+    try:
+        return need(run.config, gpus, run.places)
+    except (ConfigError, OSError):  # one that cannot be read, or that will fail for the GPUs that it names
+        return Need(cores=1)
 
 
 def _lives(run: Run) -> bool:
@@ -95,7 +99,10 @@ class Dispatcher:
             return self._end(run, "stopped", "cancelled before it started")
         if problem := run.problem:
             return self._end(run, "failed", problem)
-        wanted = need(run.config, left.gpus)
+        try:
+            wanted = need(run.config, left.gpus)
+        except PlacementError as error:
+            return self._end(run, "failed", str(error))
         found = None if wanted.on_gpu in full else left.take(wanted)
         if found is None:
             full.add(wanted.on_gpu)
@@ -105,8 +112,8 @@ class Dispatcher:
 
     def _go(self, run: Run, entry: Entry, found: Need) -> None:
         queue.write_entry(run, replace(entry, claimed=time.monotonic()))
-        if found.gpu is not None:
-            place(run, found.gpu)
+        if found.on_gpu:
+            place(run, found.places)
         try:
             self._start(run)
         except (OSError, psutil.Error) as error:

@@ -1,14 +1,14 @@
 """Slots: what a run takes while it lives, what there is, and whether one more fits.
 
-On the CPU a slot is a core, and an agent takes as many as it has threads; by default there are as many slots as cores. On a GPU
-a slot is an agent; by default there is one a GPU. A cohort shares one GPU: the queue chooses it, and shows its runs that one
-alone (CUDA_VISIBLE_DEVICES); a run that was launched directly counts on the first. A run that asks for more than there is
-starts when nothing else takes what it needs.
+On the CPU a slot is a core, and each process of an agent takes as many as it has threads; by default there are as many slots as
+cores. On a GPU a slot is one process of one agent; by default there is one a GPU. The queue fills the places that a run leaves
+open (see `placement.py`), writes them down (`gpu.json`), and shows the run those GPUs alone (CUDA_VISIBLE_DEVICES); a run that
+was launched directly counts where its supervisor puts it. A run that names GPUs waits for those. A run that asks for more than
+there is starts when nothing else takes what it needs. Agents that Ray places take nothing here.
 """
 
 import json
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,9 +16,10 @@ from pathlib import Path
 from corl_core.config import RunConfig
 from corl_core.runs.folder import Run, write_atomically
 from corl_core.runs.launch import LaunchError
+from corl_core.runs.placement import Wishes, counts, fill, visible_gpus, wishes
 
 MAX_SLOTS = 4096
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+__all__ = ["Free", "Need", "Slots", "need", "num_cores", "place", "read_slots", "visible_gpus", "write_slots"]
 
 
 def num_cores() -> int:
@@ -26,20 +27,12 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def visible_gpus(devices: Path = Path("/dev")) -> list[str]:
-    """The GPUs that runs may use, as CUDA names them: those of CUDA_VISIBLE_DEVICES, else NVIDIA's devices by number."""
-    if (named := os.environ.get(VISIBLE)) is not None:
-        return [name.strip() for name in named.split(",") if name.strip() and name.strip() != "-1"]
-    found = (re.fullmatch(r"nvidia(\d+)", path.name) for path in devices.glob("nvidia*"))
-    return [str(number) for number in range(sum(match is not None for match in found))]
-
-
 @dataclass(frozen=True)
 class Slots:
     """How much may run at a time."""
 
     cpu: int = field(default_factory=num_cores)
-    gpu: int = 1  # agents on each GPU
+    gpu: int = 1  # processes of agents on each GPU
 
 
 def read_slots(path: Path) -> Slots:
@@ -65,27 +58,38 @@ def checked(slots: Slots) -> Slots:
 
 @dataclass(frozen=True)
 class Need:
-    """What one run takes: cores, or places for its agents on one GPU (`gpu` once it is known which)."""
+    """What one run takes: cores, or a place on a GPU for every process of every agent (None in it: on any)."""
 
     cores: int = 0
-    agents: int = 0
-    gpu: str | None = None
+    places: Wishes = field(default_factory=dict)
 
     @property
     def on_gpu(self) -> bool:
-        return self.agents > 0
+        return bool(self.places)
+
+    @property
+    def num_places(self) -> int:
+        return sum(map(len, self.places.values()))
+
+    @property
+    def gpus(self) -> list[str]:
+        """Those that are known."""
+        return list(counts(self.places))
 
 
-def need(config: RunConfig, gpus: Sequence[str], placed: str | None = None) -> Need:
-    """What a run of this configuration takes where there are these GPUs; `placed` is the one that it is on."""
-    if config.device == "cpu" or not gpus:
-        return Need(cores=len(config.agents) * config.threads_per_agent)
-    return Need(agents=len(config.agents), gpu=placed)
+def need(config: RunConfig, gpus: Sequence[str], placed: Wishes | None = None) -> Need:
+    """What a run of this configuration takes where there are these GPUs; `placed`: where its agents have been put. Raises
+    PlacementError for one that names GPUs which there are not."""
+    if config.launcher == "ray":
+        return Need()
+    if places := placed or wishes(config, gpus):
+        return Need(places=places)
+    return Need(cores=sum(agent.placement.num_processes for agent in config.agents) * config.threads_per_agent)
 
 
-def place(run: Run, gpu: str) -> None:
-    """Puts a run on a GPU: its agents will see that one alone."""
-    write_atomically(run.path / "gpu.json", json.dumps({"gpu": gpu}))
+def place(run: Run, places: Wishes) -> None:
+    """Puts a run's agents on these GPUs: they will see those alone."""
+    write_atomically(run.path / "gpu.json", json.dumps(places))
 
 
 class Free:
@@ -98,18 +102,20 @@ class Free:
             self._book(taken)
 
     def take(self, wanted: Need) -> Need | None:
-        """The need with its GPU chosen, booked; None when it does not fit now."""
+        """The need with its places filled, booked; None when it does not fit now."""
         if not wanted.on_gpu:
             fits = self.cores_used == 0 or self.cores_used + wanted.cores <= self.slots.cpu
             return self._book(wanted) if fits else None
-        for gpu in sorted(self.gpus, key=self.agents_on.__getitem__):  # the emptiest first
-            if self.agents_on[gpu] == 0 or self.agents_on[gpu] + wanted.agents <= self.slots.gpu:
-                return self._book(Need(agents=wanted.agents, gpu=gpu))
-        return None
+        found = Need(places=fill(wanted.places, self.agents_on))
+        taken = counts(found.places)
+        alone = all(self.agents_on[gpu] == 0 for gpu in taken)
+        roomy = all(self.agents_on[gpu] + number <= self.slots.gpu for gpu, number in taken.items())
+        return self._book(found) if alone or roomy else None
 
     def _book(self, taken: Need) -> Need:
         self.cores_used += taken.cores
-        if taken.on_gpu and self.gpus:
-            gpu = taken.gpu if taken.gpu in self.agents_on else self.gpus[0]
-            self.agents_on[gpu] += taken.agents
+        places = fill(taken.places, dict.fromkeys(self.gpus, 0)) if self.gpus else {}
+        for gpu, number in counts(places).items():
+            if gpu in self.agents_on:
+                self.agents_on[gpu] += number
         return taken

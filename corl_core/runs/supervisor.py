@@ -4,14 +4,12 @@ It hosts the vote store, so that no agent's death takes the store along. An agen
 and the round it was in; on every way out no agent is left behind, and the end is written down before MLflow is told.
 """
 
-import multiprocessing
 import os
 import signal
 import time
 import traceback
 from contextlib import suppress
 from dataclasses import asdict, replace
-from multiprocessing.connection import wait
 from typing import Any
 
 import psutil
@@ -23,9 +21,9 @@ from corl_core.runs.checkpoints import resume_steps
 from corl_core.runs.cohort import CohortMetrics
 from corl_core.runs.folder import Run, Status, read_status, start_of, update_status
 from corl_core.runs.journal import Journal, Line, Tail, before, read, whole_bytes
+from corl_core.runs.launchers import Launcher, launcher
 from corl_core.runs.settle import keep_rollouts, mark_told
 from corl_core.runs.watched import Watched as _Agent
-from corl_core.runs.watched import send as _signal
 from corl_core.tracking.log import Tracker
 
 TICK_S = 0.2
@@ -48,6 +46,7 @@ class Supervisor:
         self.status = replace(read_status(run.path), state="starting", pid=me.pid, pid_created=start_of(me))
         self.stop_requested = False
         self._agents: dict[str, _Agent] = {}
+        self._launcher: Launcher | None = None
         self._told: set[tuple[str, int]] = set()  # (event, step) of the cohort's own lines so far
         self._stalled = ""  # which agent shows no sign of life
         self._resume: dict[str, int] = {}  # agent → updates done in the checkpoint that it goes on from
@@ -75,14 +74,12 @@ class Supervisor:
         return self.status
 
     def _begin(self) -> None:
-        """Starts the agents. They are forks of a server that has imported the training code once: each starts at once, and shares
-        its memory."""
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["corl_core.training.process"])
+        """Starts the agents."""
         from corl_core.training.exchange import host_store
 
         (self.run_folder.path / RESERVE).write_bytes(bytes(RESERVE_BYTES))
-        self._store = host_store()
+        self._launcher = launcher(self.run_folder, self.status)
+        self._store = host_store(self._launcher.host)
         self._journal = Journal(self.run_folder.path / "journal.jsonl")
         earlier = self._go_on() if self.status.attempt > 1 else {}
         told = read(self._journal.path)
@@ -90,7 +87,7 @@ class Supervisor:
         self._cohort, self._bell = CohortMetrics(self.config), Bell(self.config, told)
         self.status = replace(self.status, alarms=[asdict(alarm) for alarm in self._bell.alarms])
         for agent in self.config.agents:
-            self._agents[agent.name] = self._start(context, agent.name)
+            self._agents[agent.name] = self._start(agent.name)
         for name, lines in earlier.items():
             for line in lines:
                 self._count(name, line)
@@ -122,20 +119,15 @@ class Supervisor:
         paths = self.run_folder.journal_paths()
         return {name: before(read(paths[name]), step) for name, step in self._resume.items()}
 
-    def _start(self, context: Any, name: str) -> _Agent:
-        from corl_core.training import process as agent_process
-
+    def _start(self, name: str) -> _Agent:
         path, resume = self.run_folder.journal_paths()[name], self._resume.get(name)
         written = whole_bytes(path)
-        arguments = (str(self.run_folder.path), name, self._store.port, self.status.pid, self.status.pid_created, resume)
-        process = context.Process(target=agent_process.main, args=arguments, name=name)
-        process.start()
-        return _Agent(process, Tail(path, written), steps=resume or 0)
+        return _Agent(self._launcher.start(name, self._store.port, resume), Tail(path, written), steps=resume or 0)
 
     def _watch(self) -> str:
         """Until every agent has ended; returns what went wrong, '' when nothing did."""
         while True:
-            wait([agent.process.sentinel for agent in self._agents.values()], TICK_S)
+            self._launcher.wait([agent.process for agent in self._agents.values()], TICK_S)
             self._read_journals()
             self._pass_on_stop()
             if time.monotonic() - (self.status.beat or 0.0) >= HEARTBEAT_S:
@@ -185,7 +177,7 @@ class Supervisor:
             return
         if self.config.alarms.action == "checkpoint":
             for agent in self._agents.values():
-                _signal(agent.process, CHECKPOINT_SIGNAL, alone=True)
+                agent.process.signal(CHECKPOINT_SIGNAL, alone=True)
         if self.config.alarms.action == "stop":
             self.stop_requested = True
             self._stop_reason = f"alarm {alarm['kind']} at step {alarm['step']}: {alarm['text']}"
@@ -201,7 +193,7 @@ class Supervisor:
             self.status = replace(self.status, state="stopping")
             self._stop_at = time.monotonic() + self._stop_limit_s()
             for agent in self._agents.values():
-                _ask_to_end(agent)
+                agent.process.signal(signal.SIGTERM)
         elif self.stop_requested and time.monotonic() > self._stop_at:
             self._end_agents()
 
@@ -225,6 +217,7 @@ class Supervisor:
             beat=time.monotonic(),
             step=min((agent.steps for agent in agents), default=self.status.step),
             max_steps=self.config.grpo.max_steps,
+            placement=self._launcher.placement if self._launcher else self.status.placement,
             phase=phases[0] if phases else "",  # what the others wait for, if somebody makes progress
         )
         shown = self.status
@@ -238,8 +231,9 @@ class Supervisor:
         name, agent = failed[0]
         if self.stop_requested and agent.process.exitcode in (-signal.SIGKILL, -signal.SIGTERM):
             return ""
-        reason = f"agent '{name}' {agent.why(self.run_folder.log_tail(name, 4096))}"
-        self.status = replace(self.status, cause=cause(agent.error_kind, agent.error, agent.process.exitcode))
+        reason = f"agent '{name}'{agent.place} {agent.why(self.run_folder.log_tail(name, 4096))}"
+        why = "node lost" if agent.process.lost else cause(agent.error_kind, agent.error, agent.process.exitcode)
+        self.status = replace(self.status, cause=why)
         from corl_core.training.exchange import ABORT
 
         self._store.set(ABORT, f"the run was aborted: {reason}")
@@ -247,24 +241,20 @@ class Supervisor:
 
     def _end_agents(self) -> None:
         """Asks every agent that still runs to end, and kills those that do not within the grace, or whose folder is gone."""
-        alive = [agent for agent in self._agents.values() if agent.process.is_alive()]
+        alive = [agent.process for agent in self._agents.values() if agent.process.exitcode is None]
         wanted = self.run_folder.path.exists()
-        for agent in alive:
-            _ask_to_end(agent) if wanted else _signal(agent.process, signal.SIGKILL)
+        for process in alive:
+            process.signal(signal.SIGTERM if wanted else signal.SIGKILL)
         deadline = time.monotonic() + GRACE_S
-        for process in (agent.process for agent in alive):
+        for process in alive:
             process.join(max(0.0, deadline - time.monotonic()))
-            if process.is_alive():
-                _signal(process, signal.SIGKILL)
-                process.join()
+            if process.exitcode is None:
+                process.signal(signal.SIGKILL)
+                process.join(GRACE_S)
         with suppress(OSError):  # a full disk; the lines stay in the agents' journals
             self._read_journals()
-
-
-def _ask_to_end(agent: _Agent) -> None:
-    """One that is suspended hears nothing until it goes on."""
-    _signal(agent.process, signal.SIGTERM)
-    _signal(agent.process, signal.SIGCONT)
+        if self._launcher is not None:
+            self._launcher.close()
 
 
 def _take_over(run: Run, lock: FileLock) -> bool:

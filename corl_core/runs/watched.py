@@ -1,14 +1,12 @@
 """One agent as its supervisor sees it: its process, what its journal has said so far, and whether it shows signs of life."""
 
-import os
 import signal
 import time
 from dataclasses import dataclass, field
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from corl_core.runs.folder import is_suspended
 from corl_core.runs.journal import Line, Tail
+from corl_core.runs.launchers import Handle
 
 ALIVE = ".alive"  # in an agent's folder: touched as long as it makes progress, see `training/pulse.py`
 SILENT_S = 60.0  # without progress for so long an agent is called stalled; slow models get longer
@@ -36,7 +34,7 @@ class Life:
 class Watched:
     """What the supervisor knows of one agent."""
 
-    process: BaseProcess
+    process: Handle
     tail: Tail
     steps: int = 0  # steps written down
     phase: str = "starting"
@@ -61,6 +59,11 @@ class Watched:
                 self.asked_to_end = line.get("asked", False)
 
     @property
+    def place(self) -> str:
+        """To be read after its name; '' on this machine."""
+        return f" on node {self.process.node}" if self.process.node else ""
+
+    @property
     def where(self) -> str:
         return f" in round {self.steps}" if self.steps or not self.phase else f" while {self.phase}"
 
@@ -68,15 +71,17 @@ class Watched:
         """Why it counts as stalled, to be read after its name; '' when it does not. `first_step_s`: how long its first step, of
         which nothing is known, may go without a sign."""
         silent_s = self.life.silent_s(folder / ALIVE)
-        if self.process.pid is None or self.process.exitcode is not None:
+        if self.process.exitcode is not None:
             return ""
-        if is_suspended(self.process.pid):
-            return f"is suspended{self.where}; kill -CONT {self.process.pid} lets it go on"
+        if hint := self.process.hint:
+            return f"is suspended{self.where}; {hint}"
         limit_s = max(SILENT_S, SILENT_STEPS * self.longest_step_s if self.longest_step_s else first_step_s)
         return f"has made no progress for {silent_s:.0f} s{self.where}" if silent_s > limit_s else ""
 
     def why(self, log_tail: str) -> str:
         """Why it has failed, to be read after its name."""
+        if self.process.lost:
+            return f"is gone{self.where}"
         if self.error_kind == "CohortError":  # its text names the round
             return f"failed: {self.error}"
         if self.error:
@@ -87,16 +92,3 @@ class Watched:
         last = next((line.strip()[:200] for line in reversed(log_tail.split("\n")) if line.strip()), "nothing")
         return f"ended with exit code {code}{self.where}; the last line of its log: {last}"
 
-
-def send(process: BaseProcess, number: int, alone: bool = False) -> None:
-    """A signal to the agent's whole session, which takes its helpers along; to the process itself before it has one, or when
-    `alone`."""
-    if process.pid is None or process.exitcode is not None:
-        return
-    try:
-        if os.getpgid(process.pid) == process.pid and not alone:
-            os.killpg(process.pid, number)
-        else:
-            os.kill(process.pid, number)
-    except ProcessLookupError:
-        pass

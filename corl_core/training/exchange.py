@@ -1,13 +1,14 @@
 """How votes travel: one answer a question, from each agent to the next on the ring, and nothing else.
 
-The supervisor hosts a `TCPStore` from torch.distributed. In each round an agent publishes its votes under its own name,
-then waits for its peer's. A message carries a digest of the question ids: a peer that drew other questions is an error,
-not a wrong label. It also carries the step at which the cohort is to stop, if anybody was asked to: agents that stop
-after the same step can all go on from it.
+The supervisor hosts a `TCPStore` from torch.distributed, on the loopback address unless Ray places the agents. In each round an
+agent publishes its votes under its own name, then waits for its peer's. A message carries a digest of the question ids: a peer
+that drew other questions is an error, not a wrong label. It also carries the step at which the cohort is to stop, if anybody was
+asked to: agents that stop after the same step can all go on from it.
 """
 
 import hashlib
 import json
+import socket
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -17,6 +18,7 @@ from torch.distributed import TCPStore
 CONNECT_S = 20
 TICK_S = 0.5  # how often a waiting agent looks whether the run was aborted
 ABORT = "abort"
+LOOPBACK = "127.0.0.1"
 
 
 class CohortError(RuntimeError):
@@ -27,9 +29,20 @@ class RunStopped(Exception):
     """Somebody asked the run to stop while this agent was waiting."""
 
 
-def host_store() -> TCPStore:
-    """A store on a free port of the loopback address, for the supervisor; `.port` is where agents connect."""
-    return TCPStore("127.0.0.1", 0, None, is_master=True, timeout=timedelta(seconds=CONNECT_S), wait_for_workers=False)
+def host_store(host: str = LOOPBACK) -> TCPStore:
+    """A store on a free port of this address, for the supervisor; `.port` is where agents connect. It is handed a socket, for one
+    that it opens itself would listen on every address of the machine."""
+    own = socket.create_server((host, 0), backlog=256)
+    port = own.getsockname()[1]
+    return TCPStore(
+        host, port, None, is_master=True, timeout=timedelta(seconds=CONNECT_S), wait_for_workers=False,
+        master_listen_fd=own.detach(),
+    )  # fmt: skip
+
+
+def is_timeout(error: RuntimeError) -> bool:
+    """Of a store: a time-out and a lost host are both DistStoreError; only the text differs."""
+    return "timeout" in str(error).lower() or "timed out" in str(error).lower()
 
 
 def digest(question_ids: Sequence[str]) -> str:
@@ -40,12 +53,14 @@ class Exchange:
     """One agent's end of the ring."""
 
     def __init__(
-        self, agent: str, peer: str, port: int, timeout_s: float, stopping: Callable[[], bool] = lambda: False, notice: int = 1
+        self, agent: str, peer: str, port: int, timeout_s: float, stopping: Callable[[], bool] = lambda: False, notice: int = 1,
+        host: str = LOOPBACK,
     ):  # fmt: skip
-        """`stopping`: whether this agent was asked to stop. `notice`: steps that it takes until every agent has heard of it."""
+        """`stopping`: whether this agent was asked to stop. `notice`: steps that it takes until every agent has heard of it.
+        `port` and `host`: where the store is."""
         self.agent, self.peer, self.timeout_s, self._stopping, self._notice = agent, peer, timeout_s, stopping, notice
         self.stop_step: int | None = None  # updates after which the whole cohort stops, once that is agreed
-        self._store = TCPStore("127.0.0.1", port, None, is_master=False, timeout=timedelta(seconds=CONNECT_S))
+        self._store = TCPStore(host, port, None, is_master=False, timeout=timedelta(seconds=CONNECT_S))
 
     def ready(self) -> None:
         """Waits until the peer is ready for the first round; making its base model may take it minutes. Raises RunStopped
@@ -102,8 +117,8 @@ class Exchange:
         try:
             self._store.wait([key], timedelta(seconds=left))
             return True
-        except RuntimeError as error:  # a time-out and a lost host are both DistStoreError; only the text differs
-            if "timeout" in str(error).lower() or "timed out" in str(error).lower():
+        except RuntimeError as error:
+            if is_timeout(error):
                 return False
             why = str(error).splitlines()[0][:200]
             raise CohortError(f"{moment}: agent '{self.agent}' lost the vote store: {why}") from error
