@@ -15,6 +15,8 @@ from pydantic import Field, model_validator
 from corl_core import ring
 from corl_core.config_errors import ConfigError, did_you_mean, explain, with_override
 from corl_core.config_models import RaySettings, RolloutSettings
+from corl_core.config_placement import check_placement
+from corl_core.config_rollouts import check_rollouts
 from corl_core.config_sections import (
     AgentConfig,
     CheckpointConfig,
@@ -81,11 +83,9 @@ class RunConfig(Strict):
             if not self.has_ring:
                 raise ValueError(f"ring: method '{self.method}' has no ring; remove 'ring' or use method 'corl'")
             ring.check(self.ring, names)
-        rollouts, slices = self.grpo.questions_per_step * self.grpo.num_generations, self.grpo.gradient_accumulation_steps
-        if rollouts % slices:
-            raise ValueError(
-                f"grpo.gradient_accumulation_steps={slices} must divide questions_per_step × num_generations = {rollouts}"
-            )
+        self._agents_can_train()
+        check_placement(self)
+        check_rollouts(self)
         if self.checkpoints.every_steps % self.grpo.num_iterations:
             raise ValueError(
                 f"checkpoints.every_steps={self.checkpoints.every_steps} must be a multiple of grpo.num_iterations="
@@ -93,6 +93,27 @@ class RunConfig(Strict):
             )
         self._ring_can_resume()
         return self
+
+    def _agents_can_train(self) -> None:
+        """Raises ValueError where an agent cannot do what its settings say."""
+        rollouts = self.grpo.questions_per_step * self.grpo.num_generations
+        rule = f"must divide questions_per_step × num_generations = {rollouts}"
+        if rollouts % self.grpo.gradient_accumulation_steps:
+            raise ValueError(f"grpo.gradient_accumulation_steps={self.grpo.gradient_accumulation_steps} {rule}")
+        for agent in self.agents:
+            if agent.gradient_accumulation_steps is not None and rollouts % agent.gradient_accumulation_steps:
+                slices = agent.gradient_accumulation_steps
+                raise ValueError(f"agents: '{agent.name}' has gradient_accumulation_steps={slices}, which {rule}")
+            if agent.gguf_file is not None and agent.lora is None and self.grpo.beta:
+                raise ValueError(
+                    f"agents: '{agent.name}' has gguf_file={agent.gguf_file!r} with grpo.beta={self.grpo.beta:g}: the KL "
+                    "penalty's reference cannot be loaded from a GGUF file; take beta 0, or train adapters (lora)"
+                )
+            if self.device == "cpu" and agent.lora is not None and agent.lora.load_in_4bit:
+                raise ValueError(
+                    f"agents: '{agent.name}' has lora.load_in_4bit=True with device='cpu': bitsandbytes needs a GPU; remove "
+                    "load_in_4bit, or take another device"
+                )
 
     def _ring_can_resume(self) -> None:
         """Raises ValueError unless agents on a ring always have a checkpoint in common: each may be one step ahead of its
@@ -179,6 +200,17 @@ class RunConfig(Strict):
     def agent(self, name: str) -> AgentConfig:
         return next(agent for agent in self.agents if agent.name == name)
 
+    def for_agent(self, name: str) -> "RunConfig":
+        """This configuration as one agent goes by it: where it has a setting of its own, that stands in place of the
+        cohort's. Everything that asks for an agent's prompt, temperature, lengths or learning rate asks here."""
+        own = self.agent(name).own
+        return self.model_copy(update={section: getattr(self, section).model_copy(update=own[section]) for section in own})
+
+    @property
+    def longest_completion(self) -> int:
+        """Longest completion of any agent, in tokens."""
+        return max(self.for_agent(agent.name).grpo.max_completion_length for agent in self.agents)
+
     def families(self) -> str:
         """The models in words, in cohort order, e.g. 'tiny:llama × tiny:qwen2'."""
         return " × ".join(agent.model for agent in self.agents)
@@ -238,7 +270,7 @@ def load_config(source: str | Path, overrides: list[str] = ()) -> RunConfig:
     """A preset's name or a YAML file, with `dotted.key=value` overrides. Raises ConfigError."""
     name = str(source)
     path = Path(source)
-    if re.fullmatch(r"[a-z0-9-]+", name) and (PRESETS / f"{name}.yaml").is_file():
+    if re.fullmatch(r"[a-z0-9.-]+", name) and (PRESETS / f"{name}.yaml").is_file():
         values = parse_yaml((PRESETS / f"{name}.yaml").read_text(encoding="utf-8"), f"preset '{name}'")
         return from_values({"name": name, "preset": name} | values, list(overrides), f"preset '{name}'")
     if path.suffix in (".yaml", ".yml"):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from corl_core.config_sections_base import Strict
 
@@ -21,6 +21,19 @@ class LoraSettings(Strict):
     load_in_4bit: bool = Field(
         False, description="Hold the frozen weights in 4-bit NF4 (QLoRA, arXiv 2305.14314); needs a GPU and bitsandbytes."
     )
+
+    @field_validator("target_modules")
+    @classmethod
+    def _layers_can_learn(cls, value: str | list[str]) -> str | list[str]:
+        if not isinstance(value, str):
+            if not value or not all(name.strip() for name in value):
+                raise ValueError(f"target_modules={value}: name at least one layer, such as [q_proj, v_proj], or 'all-linear'")
+            if heads := [name for name in value if name in ("lm_head", "embed_out")]:
+                raise ValueError(
+                    f"target_modules={value}: adapters on the head '{heads[0]}' would never be trained, for TRL takes the "
+                    "log-probabilities from its weights alone; remove it"
+                )
+        return value
 
 
 class PlacementSettings(Strict):
@@ -65,14 +78,20 @@ class RolloutSettings(Strict):
 
     backend: Literal["auto", "transformers", "vllm"] = Field(
         "auto",
-        description="What samples: transformers (this project's decode loop), vllm (needs the extra), or auto: the fastest "
-        "that works here without an extra.",
+        description="What samples: vllm (needs the extra), or this project's decode loop on transformers' models (auto and "
+        "transformers): by CUDA graphs on a GPU, by shared rows on a CPU.",
+    )
+    keep_cache: bool | None = Field(
+        None,
+        description="On a GPU, hold keys, values and CUDA graphs between steps. None: if they take at most a tenth of its "
+        "memory; otherwise they are made anew for each step's rollouts, which takes seconds.",
     )
     vllm_mode: Literal["colocate", "server"] = Field(
         "colocate", description="vLLM in the agent's own process, or a server that was started with `trl vllm-serve`."
     )
-    vllm_server: str | None = Field(
-        None, description="With mode server: agent → address in one text, e.g. 'a=http://127.0.0.1:8000'."
+    vllm_servers: dict[str, str] = Field(
+        default_factory=dict,
+        description="With vllm_mode 'server': each agent's server, e.g. {a: 'http://127.0.0.1:8000', b: 'http://127.0.0.1:8001'}.",
     )
     vllm_gpu_memory_utilization: float = Field(0.3, gt=0, le=0.95, description="Share of the GPU's memory that vLLM may take.")
     vllm_enable_sleep_mode: bool = Field(

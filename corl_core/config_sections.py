@@ -3,17 +3,24 @@
 Each field has one line of meaning, which the launch form shows, and its bounds. An unknown key names the nearest known one.
 """
 
-from typing import Literal
+from pathlib import PurePath
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from corl_core import tiny_names
 from corl_core.config_models import LoraSettings, PlacementSettings
-from corl_core.config_sections_base import AgentName, Strict
+from corl_core.config_sections_base import AgentName, Strict, with_question
 
 
 class AgentConfig(Strict):
     """One trained model of the cohort."""
+
+    OWN: ClassVar[dict[str, tuple[str, ...]]] = {
+        "data": ("prompt_template", "system_prompt", "chat_template"),
+        "grpo": ("learning_rate", "temperature", "max_completion_length", "gradient_accumulation_steps"),
+    }
+    """Section of the run → its fields that an agent may have a value of its own for."""
 
     name: AgentName = Field(description="Short name, unique in the cohort: a-z, 0-9, '-' and '_'.")
     model: str = Field(
@@ -34,7 +41,7 @@ class AgentConfig(Strict):
         None, max_length=300, description="Weights' file of a GGUF repository or folder, e.g. 'model.gguf'."
     )
     tokenizer: str | None = Field(
-        None, max_length=500, description="Another tokenizer: an id or a folder. None: the model's own."
+        None, max_length=500, description="Another tokenizer: an id, 'id@revision' or a folder. None: the model's own."
     )
     dtype: Literal["float32", "bfloat16"] = Field(
         "float32",
@@ -47,7 +54,9 @@ class AgentConfig(Strict):
     lora: LoraSettings | None = Field(None, description="Train low-rank adapters. None: all weights.")
     placement: PlacementSettings = Field(default_factory=PlacementSettings, description="Where the agent trains.")
     prompt_template: str | None = Field(None, description="This agent's own prompt_template. None: that of 'data'.")
-    system_prompt: str | None = Field(None, description="This agent's own system message. None: that of 'data'.")
+    system_prompt: str | None = Field(
+        None, description="This agent's own system message; empty for none. None: that of 'data'."
+    )
     chat_template: Literal["auto", "always", "never"] | None = Field(
         None, description="Whether this agent's prompts are wrapped in its chat template. None: as 'data' says."
     )
@@ -60,16 +69,47 @@ class AgentConfig(Strict):
         None, ge=1, description="This agent's own number of slices of a step. None: that of 'grpo'."
     )
 
+    _template_has_question = field_validator("prompt_template")(with_question)
+
+    @field_validator("gguf_file")
+    @classmethod
+    def _gguf_is_inside(cls, value: str | None) -> str | None:
+        if value is not None and (not value.endswith(".gguf") or PurePath(value).is_absolute() or ".." in PurePath(value).parts):
+            raise ValueError(
+                f"gguf_file={value!r}: the name of a .gguf file inside the repository or folder that 'model' names, "
+                "e.g. 'model.gguf'"
+            )
+        return value
+
+    @property
+    def own(self) -> dict[str, dict[str, Any]]:
+        """Section of the run → the fields that this agent has a value of its own for."""
+        return {
+            section: {field: value for field in fields if (value := getattr(self, field)) is not None}
+            for section, fields in self.OWN.items()
+        }
+
     @model_validator(mode="after")
     def _tiny_is_known(self) -> "AgentConfig":
         if self.model.startswith("tiny:"):
             tiny_names.parse_tiny(self.model)
             if self.school is not None:
                 tiny_names.check_school(self.school)
+            for field in ("gguf_file", "tokenizer", "revision"):
+                if (value := getattr(self, field)) is not None:
+                    raise ValueError(
+                        f"{field}={value!r} with model={self.model!r}: a tiny model is made here, with its own tokenizer; "
+                        f"remove '{field}'"
+                    )
         elif self.school is not None:
             raise ValueError(
                 f"school={self.school!r} with model={self.model!r}: only tiny models are schooled; "
                 "remove 'school' or use a model like 'tiny:llama'"
+            )
+        if self.gguf_file is not None and self.lora is not None and self.lora.load_in_4bit:
+            raise ValueError(
+                f"gguf_file={self.gguf_file!r} with lora.load_in_4bit=True: the weights of a GGUF file are unpacked to be "
+                "trained; remove load_in_4bit, or name the model's safetensors repository"
             )
         return self
 
@@ -118,19 +158,7 @@ class DataConfig(Strict):
         "auto", description="Wrap the prompt in the tokenizer's chat template: auto does so when it has one."
     )
 
-    @field_validator("prompt_template")
-    @classmethod
-    def _template_has_question(cls, value: str) -> str:
-        try:
-            text = value.format(question="<q>")
-        except (KeyError, IndexError, ValueError) as error:
-            raise ValueError(
-                f"prompt_template={value!r} is not a format string with the one field {{question}} ({error}); "
-                "double every other brace: {{ and }}"
-            ) from error
-        if "<q>" not in text:
-            raise ValueError(f"prompt_template={value!r} has no {{question}}; without it every prompt is the same")
-        return value
+    _template_has_question = field_validator("prompt_template")(with_question)
 
 
 class GRPOSettings(Strict):
@@ -142,8 +170,11 @@ class GRPOSettings(Strict):
     max_completion_length: int = Field(512, ge=1, description="Longest completion, in tokens.")
     temperature: float = Field(1.0, gt=0, le=5, description="Sampling temperature.")
     learning_rate: float = Field(3e-6, gt=0, le=1, description="Peak learning rate of AdamW.")
-    lr_scheduler_type: Literal["linear", "cosine", "constant", "constant_with_warmup"] = Field(
+    lr_scheduler_type: Literal["linear", "cosine", "cosine_with_min_lr", "constant", "constant_with_warmup"] = Field(
         "linear", description="How the learning rate changes over the run."
+    )
+    min_lr_rate: float = Field(
+        0.1, ge=0, le=1, description="With cosine_with_min_lr: the last learning rate as a share of the peak."
     )
     warmup_steps: int = Field(0, ge=0, description="Steps over which the learning rate rises to its peak.")
     weight_decay: float = Field(0.0, ge=0, description="AdamW's decoupled weight decay.")

@@ -10,6 +10,22 @@ MAX_TEXT = 20_000  # characters of any text in a configuration
 AgentName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$")]
 
 
+def with_question(template: str | None) -> str | None:
+    """A prompt template, as it was given. Raises ValueError unless {question} is its one field."""
+    if template is None:
+        return None
+    try:
+        text = template.format(question="<q>")
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"prompt_template={template!r} is not a format string with the one field {{question}} ({error}); "
+            "double every other brace: {{ and }}"
+        ) from error
+    if "<q>" not in text:
+        raise ValueError(f"prompt_template={template!r} has no {{question}}; without it every prompt is the same")
+    return template
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_assignment=True, allow_inf_nan=False)
 

@@ -25,6 +25,8 @@ def run(tmp_path) -> Run:
         "rollouts/000000-000002.parquet": b"PAR1....PAR1",
         "model/model.safetensors": b"\x02\0\0\0\0\0\0\0{}" + b"\0" * 20,
         "model/config.json": b"{}",
+        "model/README.md": b"# demo: agent llama",
+        "model/adapter/adapter_config.json": b"{}",
         "checkpoints/checkpoint-2/optimizer.pt": b"PK",
         "notes.sh": b"rm -rf /",
     }.items():

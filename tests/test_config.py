@@ -19,6 +19,25 @@ def test_the_presets_of_the_readme_exist():
     }  # fmt: skip
 
 
+def test_the_paper_s_presets_have_the_paper_s_numbers():
+    """arXiv 2608.17253, experiments: 128 questions, K = 12, 3,072 tokens, learning rate 3e-6, temperature 1, two epochs."""
+    for name in ("qwen2.5-3b-x-llama-3.2-3b", "qwen2.5-7b-x-llama-3.1-8b", "ring-qwen3-1.7b"):
+        config = load_config(name)
+        grpo = config.grpo
+        assert (grpo.questions_per_step, grpo.num_generations, grpo.max_completion_length) == (128, 12, 3072)
+        assert (grpo.learning_rate, grpo.temperature, grpo.beta, grpo.loss_type) == (3e-6, 1.0, 0.0, "bnpo")
+        assert grpo.max_steps == 2 * 8_500 // 128 + 1  # 132.8 batches
+        assert grpo.warmup_steps == round(0.03 * grpo.max_steps)
+        assert sorted(gpu for agent in config.agents for gpu in agent.placement.gpus) == list(range(8))
+
+
+def test_presets_for_one_gpu_ask_for_no_other():
+    for name in ("small-0.5b-pair", "small-1.5b-pair", "small-1.5b-pair-lora", "qwen2.5-3b-x-llama-3.2-3b-lora"):
+        config = load_config(name)
+        assert not any(agent.placement.gpus for agent in config.agents)
+        assert all((agent.lora is not None) == name.endswith("-lora") for agent in config.agents)
+
+
 def test_an_unknown_key_names_the_near_miss():
     with pytest.raises(ConfigError, match=r"grpo: unknown key 'learning_rat'; did you mean 'learning_rate'\?"):
         load_config("demo", ["grpo.learning_rat=1"])

@@ -84,8 +84,10 @@ def fit(config: RunConfig, train: Loaded, measured: Sequence[Lengths]) -> list[F
     text = f"Tiny models ({', '.join(tiny)}) know the built-in arithmetic only; take a real model for other data"
     strangers = [Finding("models", "warning", text)] if tiny else []
     if measured:
-        return strangers + [_room(lengths, config.grpo.max_completion_length, train.places) for lengths in measured]
-    sizes = [len(config.data.prompt_template.format(question=question.question)) for question in train.questions]
+        longest = {agent.name: config.for_agent(agent.name).grpo.max_completion_length for agent in config.agents}
+        return strangers + [_room(lengths, longest[lengths.agent], train.places) for lengths in measured]
+    templates = {config.for_agent(agent.name).data.prompt_template for agent in config.agents}
+    sizes = [len(template.format(question=question.question)) for question in train.questions for template in templates]
     text = (
         f"Prompts have {median(sizes):,.0f} characters in the middle, {max(sizes):,} at most; "
         "tokens are counted where the model is at hand"

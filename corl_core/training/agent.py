@@ -7,7 +7,7 @@ its own journal, log and rollouts.
 import json
 import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import gcd
 from pathlib import Path
@@ -23,15 +23,14 @@ from corl_core.rewards.batch import Signal
 from corl_core.runs import checkpoints
 from corl_core.runs.folder import Run, write_atomically
 from corl_core.seeds import derive
-from corl_core.training import lengths, models, supervision
+from corl_core.training import adapters, lengths, model_card, models, samplers, supervision, whole
 from corl_core.training.clock import Clock
 from corl_core.training.evaluate import Evaluation, evaluate
-from corl_core.training.exchange import Exchange, RunStopped
+from corl_core.training.exchange import LOOPBACK, Exchange, RunStopped
 from corl_core.training.layout import Asked, lay_out
 from corl_core.training.pulse import Pulse
 from corl_core.training.ranks import Ranks
-from corl_core.training.recorder import Recorder
-from corl_core.training.rollout import Sampler
+from corl_core.training.recorder import NoRecorder, Recorder, one_line
 from corl_core.training.selection import Selection
 from corl_core.training.step import StepScorer
 from corl_core.training.teacher import Teacher
@@ -45,31 +44,41 @@ class NonFiniteError(ValueError):
 class Agent:
     """Everything one agent needs, made once; `run` trains it."""
 
-    def __init__(self, run: Run, name: str, port: int, resume_step: int | None = None):
-        """`resume_step`: for a run that is resumed, updates done in the checkpoint to go on from; 0 starts over."""
-        self.run_folder, self.name, self.config = run, name, run.config
+    def __init__(
+        self, run: Run, name: str, port: int, resume_step: int | None = None, host: str = LOOPBACK, rank: int = 0
+    ):  # fmt: skip
+        """`resume_step`: for a run that is resumed, updates done in the checkpoint to go on from; 0 starts over. `port`, `host`:
+        of the vote store. `rank`: of this process among the agent's; all but the first keep no record."""
+        self.run_folder, self.name, self.config = run, name, run.config.for_agent(name)
         self.settings = self.config.agent(name)
         self.folder = run.agent_path(name)
-        self.recorder = Recorder(self.folder, name)
+        self.recorder = NoRecorder() if rank else Recorder(self.folder, name)
+        self.ranks = Ranks(rank, self.settings.placement.num_processes)
         self.pulse = Pulse(self.folder)
         self.clock = Clock()
         self.selection = Selection(self.config.eval.checkpoint, self.folder, self.recorder.journal, self.save)
         self.stop_requested = self.save_requested = False  # by signals
         self.is_stopped = False  # has ended before its last step, at its own request or its cohort's
         self.model: PreTrainedModel | None = None
+        self.whole: PreTrainedModel | None = None  # the same, but where the weights are split over processes: what samples
         self.exchange: Exchange | None = None
         self.teacher: Teacher | None = None
         self.step = self.resume_step = resume_step or 0  # updates done
-        self._is_resumed = resume_step is not None
-        self._port = port
+        self._is_resumed, self._num_questions = resume_step is not None, 0
+        self._store = (host, port)
 
     def run(self) -> None:
         """Trains to the last step, or until asked to stop; leaves the weights in model/ if there are any by then."""
-        self.pulse.start()
+        if self.ranks.first:
+            self.pulse.start()
         try:
             self._learn()
         except RunStopped:
             self.is_stopped = True
+        if self.model is not None:
+            whole.refresh(self.whole, self.model)
+        if not self.ranks.first:
+            return
         self.pulse.is_training = False
         asked, stopped = self.stop_requested, self.stop_requested or self.is_stopped
         if self.exchange is not None:
@@ -77,6 +86,7 @@ class Agent:
         self.recorder.flush()
         if self.model is not None:
             self.selection.finish(self.step, may_go_on=self.stop_requested)
+            model_card.write(self.folder / "model", self.run_folder, self.name, self.step, self._num_questions)
         if not stopped:
             shutil.rmtree(checkpoints.folder(self.folder), ignore_errors=True)  # nothing is left to go on with
         self.recorder.journal.write("end", stopped=stopped, asked=asked)
@@ -92,28 +102,34 @@ class Agent:
 
     def save(self, folder: Path) -> None:
         """The weights as they are now, in a folder that `from_pretrained` reads."""
-        self.model.save_pretrained(folder)
+        adapters.save(self.whole, folder)
         self.tokenizer.save_pretrained(folder)
+        model_card.write(folder, self.run_folder, self.name, self.step, self._num_questions)
 
     def _learn(self) -> None:
         config = self.config
-        torch.set_num_threads(config.threads_per_agent)
         device = "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
+        self.ranks = Ranks.join(self.ranks.size, on_cpu=device == "cpu")
+        torch.set_num_threads(config.threads_per_agent)
         self._say("loading the base model")
-        self.model, self.tokenizer = models.load(config, self.settings, device, self._warm_up_progress)
+        load = partial(models.trainable, config, self.settings, device, self._warm_up_progress)
+        self.model, self.tokenizer = self.ranks.in_turn(load)
         templated = models.is_templated(config.data, self.tokenizer)
-        grpo = config.grpo
-        self.sampler = Sampler(self.model, self.tokenizer, grpo.max_completion_length, grpo.temperature, templated)
+        self.whole = whole.whole_model(self.model, self.settings.placement.parallel in whole.SPLIT)
+        self.sampler = samplers.make(config, self.name, self.whole, self.tokenizer, templated, self.recorder, self.pulse.mark)
         report = self._preflight()
         if self._is_resumed:
             self.recorder.resume(self.resume_step)
+        self._num_questions = len({question.id for question in report.train.questions})
         layout = lay_out(config, self.settings, report.train.questions)
         self.held_out = list(report.held_out.questions) if report.held_out else []
         self.held_out_prompts = [self._prompt(question.question) for question in self.held_out]
-        scorer = StepScorer(self.recorder, layout, self._signals(layout, templated), config, self.clock, Ranks.now())
+        signals: dict[str, Signal] = {}
+        self.ranks.from_first(lambda: signals.update(self._signals(layout, templated)))
+        scorer = StepScorer(self.recorder, layout, signals, config, self.clock, self.ranks)
         if not self.resume_step:
             self._evaluate(0)
-        if not self.stop_requested:
+        if not self.ranks.from_first(lambda: self.stop_requested):
             self._train(layout, scorer, device)
 
     def _train(self, layout: list[Asked], scorer: StepScorer, device: str) -> None:
@@ -128,12 +144,14 @@ class Agent:
             processing_class=self.tokenizer,
             reward_funcs=scorer.score,
             rollout_func=lambda prompts, trainer: self._rollouts(prompts, trainer.state.global_step, scorer),
-            args=grpo_arguments(self.config, self.folder, seed, use_cpu=device == "cpu"),
+            args=grpo_arguments(self.config, self.folder, seed, device == "cpu", self.ranks.size, self.settings),
             train_dataset=Dataset.from_dict(rows),
             callbacks=[_Steps(self, scorer)],
         )
         trainer.remove_callback(PrinterCallback)
-        self.model.register_forward_hook(self.pulse.mark)
+        samplers.fit(trainer, self.config)
+        for module in {self.model, adapters.plain(self.whole)}:  # the trainer runs the one, the sampler the other
+            module.register_forward_hook(self.pulse.mark)
         self.pulse.is_training = True
         trainer.train(resume_from_checkpoint=str(self._checkpoint) if self.resume_step else None)
 
@@ -145,23 +163,22 @@ class Agent:
         """TRL hands each prompt K times over, groups contiguous; all completions of a question vote, the first K train. With
         several ranks a slice may begin or end inside a group, and each rank samples its part of it."""
         num_generations, num_samples = self.config.grpo.num_generations, self.config.num_samples
-        ranks, part = Ranks.now(), gcd(len(prompts), num_generations)
-        seed = derive("rollouts", self.config.seed, self.name, step, *([ranks.rank] if ranks.rank else []))
+        rank, part = self.ranks.rank, gcd(len(prompts), num_generations)
+        seed = derive("rollouts", self.config.seed, self.name, step, *([rank] if rank else []))
         with self.clock.timed("generate_time_s"):
+            whole.refresh(self.whole, self.model)
             samples = self.sampler.sample(prompts[::part], part * num_samples // num_generations, seed, part)
         scorer.sampled(samples)
         return samples.for_training()
 
     def _preflight(self) -> Report:
         """The run's questions, looked at; what is doubtful goes to the log. Raises DataError for what is refused."""
-        report = preflight(self.config, self._lengths())
+        measure = partial(lengths.measure, self.name, self.model.config, self.tokenizer, self.config.data, self._read_prompt)
+        report = preflight(self.config, measure)
         for text in report.warnings:
             print(f"data: {text}", flush=True)
         report.require()
         return report
-
-    def _lengths(self) -> Callable[[Sequence[Question]], Sequence[lengths.Lengths]]:
-        return partial(lengths.measure, self.name, self.model.config, self.tokenizer, self.config.data, self._read_prompt)
 
     def _signals(self, layout: Sequence[Asked], templated: bool) -> dict[str, Signal]:
         return supervision.build(
@@ -174,7 +191,7 @@ class Agent:
         )
 
     def _hire_teacher(self, templated: bool) -> Teacher:
-        self.teacher = Teacher(self.model, self.tokenizer, self.config, self.name, templated)
+        self.teacher = Teacher(self.whole, self.tokenizer, self.config, self.name, templated)
         if self.resume_step:
             self.teacher.load(self._checkpoint)
         return self.teacher
@@ -183,7 +200,8 @@ class Agent:
         """My end of the ring, once the peer is there."""
         peer, timeout_s = self.config.peers()[self.name], self.config.exchange.timeout_s
         notice = len(self.config.agents) * self.config.grpo.num_iterations  # steps until every agent knows of a stop
-        self.exchange = Exchange(self.name, peer, self._port, timeout_s, self._looks_for_votes, notice)
+        host, port = self._store
+        self.exchange = Exchange(self.name, peer, port, timeout_s, self._looks_for_votes, notice, host)
         self._say("waiting for the peer")
         self.exchange.ready()
         return self.exchange
@@ -204,10 +222,15 @@ class Agent:
         if not self.held_out:
             return
         seed = derive("eval", self.config.seed, self.name) % 2**31
+        whole.refresh(self.whole, self.model)
         result = evaluate(
-            self.sampler, self.held_out, self.held_out_prompts, self.config.eval.num_samples, seed, self.config.vote.tie
-        )
-        print(_one_line(step, result.metrics()), flush=True)
+            self.sampler, self.held_out, self.held_out_prompts, self.config.eval.num_samples, seed, self.config.vote.tie,
+            self.ranks,
+        )  # fmt: skip
+        self.ranks.from_first(lambda: self._tell(step, result))
+
+    def _tell(self, step: int, result: Evaluation) -> None:
+        print(one_line(step, result.metrics()), flush=True)
         votes = [cast.key for cast in result.votes]
         self.recorder.journal.write("eval", step=step, metrics=result.metrics(), votes=votes, truths=result.truths)
         self.selection.consider(step, self._merit(step, result))
@@ -248,31 +271,30 @@ class _Steps(TrainerCallback):
         step = state.global_step  # updates done
         metrics = self.scorer.finish(step - 1, logs, tokens=int(state.num_input_tokens_seen))
         if metrics:
-            print(_one_line(step - 1, metrics), flush=True)
+            print(one_line(step - 1, metrics), flush=True)
         for name in ("loss", "grad_norm"):
             if not math.isfinite(float(logs.get(name, 0.0))):
                 raise NonFiniteError(f"{name} is {logs[name]} at step {step - 1}; lower grpo.learning_rate or grpo.max_grad_norm")
         config, self.agent.step = self.agent.config, step
-        if self.agent.save_requested:
-            self.agent.save_requested = False
-            self.agent.save(self.agent.folder / "weights" / f"step-{step:06d}")
-        if self.agent.stops_at(step):
+        if self.agent.ranks.from_first(lambda: self.agent.save_requested):
+            whole.refresh(self.agent.whole, self.agent.model)
+            self.agent.ranks.from_first(lambda: self._save_weights(step))
+        if self.agent.ranks.from_first(lambda: self.agent.stops_at(step)):
             control.should_training_stop = control.should_save = self.agent.is_stopped = True
         if step % config.eval.every_steps == 0 or step == config.grpo.max_steps or control.should_training_stop:
             self.agent._evaluate(step)
 
+    def _save_weights(self, step: int) -> None:
+        self.agent.save_requested = False
+        self.agent.save(self.agent.folder / "weights" / f"step-{step:06d}")
 
     def on_save(self, args, state, control, **kwargs):
         """TRL has written its checkpoint; the rest of the agent's state, and last the mark that it is whole."""
+        self.agent.ranks.meet()
+        if not self.agent.ranks.first:
+            return
         folder = checkpoints.path(self.agent.folder, state.global_step)
         self.agent.recorder.flush()
         if self.agent.teacher:
             self.agent.teacher.save(folder)
         write_atomically(folder / checkpoints.COMPLETE, json.dumps({"step": state.global_step}))
-
-
-def _one_line(step: int, metrics: dict[str, float]) -> str:
-    """What the log says of a step or an evaluation: enough to see whether it learns."""
-    evaluation, training = ("eval/accuracy", "eval/majority_accuracy"), ("reward", "reward_std", "vote_share")
-    shown = (*evaluation, *training, "pseudo_label_accuracy", "step_time_s")
-    return f"step {step}: " + ", ".join(f"{name} {metrics[name]:.3f}" for name in shown if name in metrics)

@@ -56,6 +56,7 @@ def sample(
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """The rows of one candidate. `warm_up` follows the making of a tiny base model; `sampled` gets each batch's completions."""
     model, tokenizer = models.load(request, agent, device, warm_up)
+    request = request.for_agent(agent.name)
     templated, num = models.is_templated(request.data, tokenizer), request.eval.num_samples
     sampler = Sampler(model, tokenizer, request.grpo.max_completion_length, request.grpo.temperature, templated)
     tiny = sum(weight.numel() for weight in model.parameters()) < 10_000_000

@@ -11,6 +11,7 @@ from typing import Literal
 
 from corl_core.answers import answer, parse
 from corl_core.data.questions import Question
+from corl_core.training.ranks import Ranks
 from corl_core.training.rollout import Sampler
 from corl_core.votes import Vote, vote
 
@@ -52,18 +53,19 @@ def truth_key(text: str | None) -> str | None:
 
 def evaluate(
     sampler: Sampler, questions: Sequence[Question], prompts: Sequence[str], num_samples: int, seed: int,
-    tie: Literal["first", "abstain"] = "first",
+    tie: Literal["first", "abstain"] = "first", ranks: Ranks | None = None,
 ) -> Evaluation:  # fmt: skip
-    """Samples `num_samples` completions of each prompt, votes as training does, and grades both."""
-    hits: list[float | None] = []
-    votes: list[Vote] = []
+    """Samples `num_samples` completions of each prompt, votes as training does, and grades both. Ranks take turns at the batches,
+    so several find what one would."""
+    ranks = ranks or Ranks()
+    found: list[tuple[int, float | None, Vote]] = []  # by question
     at_once = max(1, ROWS_AT_ONCE // num_samples)
-    for start in range(0, len(questions), at_once):
+    for start in range(at_once * ranks.rank, len(questions), at_once * ranks.size):
         texts = sampler.sample(list(prompts[start : start + at_once]), num_samples, seed + start).texts
         for index, question in enumerate(questions[start : start + at_once]):
             answers = [parse(text) for text in texts[index * num_samples : (index + 1) * num_samples]]
             truth = truth_key(question.answer)
             right = [float(got is not None and got.key == truth) for got in answers]
-            hits.append(None if truth is None else fmean(right))
-            votes.append(vote(answers, tie))
-    return Evaluation(tuple(questions), tuple(hits), tuple(votes))
+            found.append((start + index, None if truth is None else fmean(right), vote(answers, tie)))
+    found = sorted(ranks.gather(found), key=lambda row: row[0])
+    return Evaluation(tuple(questions), tuple(hit for _, hit, _ in found), tuple(cast for *_, cast in found))

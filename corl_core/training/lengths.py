@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from transformers import AutoConfig, AutoTokenizer, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from corl_core.config import AgentConfig, DataConfig, RunConfig
 from corl_core.data.checks import Lengths
@@ -28,19 +28,24 @@ def at_hand(config: RunConfig, questions: Sequence[Question]) -> list[Lengths]:
     found = []
     for agent in config.agents:
         if (loaded := _local(agent)) is not None:
-            found += measure(agent.name, *loaded, config.data, partial(_prompt, config, agent, loaded[1]), questions)
+            data = config.for_agent(agent.name).data
+            found += measure(agent.name, *loaded, data, partial(_prompt, data, agent, loaded[1]), questions)
     return found
 
 
-def _prompt(config: RunConfig, agent: AgentConfig, tokenizer: PreTrainedTokenizerBase, question: Question) -> str:
-    return models.prompt(question.asked(agent.paraphrase), config.data, tokenizer)
+def _prompt(data: DataConfig, agent: AgentConfig, tokenizer: PreTrainedTokenizerBase, question: Question) -> str:
+    return models.prompt(question.asked(agent.paraphrase), data, tokenizer)
 
 
 def _local(agent: AgentConfig) -> tuple[PreTrainedConfig, PreTrainedTokenizerBase] | None:
     if is_tiny(agent.model):
         return PreTrainedConfig(max_position_embeddings=families.MAX_TOKENS), families.make_tokenizer()
     try:
-        options = {"revision": agent.revision, "local_files_only": True, "trust_remote_code": False}
-        return AutoConfig.from_pretrained(agent.model, **options), AutoTokenizer.from_pretrained(agent.model, **options)
-    except (OSError, ValueError):
+        packed = {"gguf_file": agent.gguf_file} if agent.gguf_file else {}
+        model = AutoConfig.from_pretrained(
+            agent.model, revision=agent.revision, trust_remote_code=False, local_files_only=True, **packed
+        )  # fmt: skip
+        words = models.load_tokenizer(agent.model, agent.revision, agent.gguf_file, agent.tokenizer, local_files_only=True)
+        return model, words
+    except (OSError, ValueError, ImportError):
         return None

@@ -60,3 +60,26 @@ class Recorder:
         """Writes what is kept as one shard."""
         self._open.close()
         self._first_step = None
+
+
+class NoRecorder:
+    """In its place on the ranks of an agent that keep no record, and its own journal there."""
+
+    def __init__(self) -> None:
+        self.journal = self
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Nothing: rank 0 tells it."""
+
+    def resume(self, step: int) -> None:
+        """Nothing."""
+
+    def flush(self) -> None:
+        """Nothing."""
+
+
+def one_line(step: int, metrics: dict[str, float]) -> str:
+    """What the log says of a step or an evaluation: enough to see whether it learns."""
+    evaluation, training = ("eval/accuracy", "eval/majority_accuracy"), ("reward", "reward_std", "vote_share")
+    shown = (*evaluation, *training, "pseudo_label_accuracy", "step_time_s")
+    return f"step {step}: " + ", ".join(f"{name} {metrics[name]:.3f}" for name in shown if name in metrics)

@@ -1,5 +1,6 @@
 """Scoring one step: from completions to answers, votes, targets and rewards, with everything measured on the way."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -185,14 +186,16 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _completion_metrics(rows: Sequence[Completion]) -> dict[str, float]:
-    """Over every completion that was sampled; entropy and self-certainty are means over tokens."""
+    """Over every completion that was sampled; entropy and self-certainty are means over tokens, and left out where the sampler
+    does not know them."""
     num_tokens = sum(row.num_tokens for row in rows)
-    return {
+    metrics = {
         "entropy": sum(row.entropy * row.num_tokens for row in rows) / max(1, num_tokens),
         "self_certainty": sum(row.self_certainty * row.num_tokens for row in rows) / max(1, num_tokens),
         "completions/mean_length": num_tokens / len(rows),
         "completions/clipped_ratio": fmean(float(not row.finished) for row in rows),
     }
+    return {name: value for name, value in metrics.items() if not math.isnan(value) or name not in ("entropy", "self_certainty")}
 
 
 def _signal_means(parts: Mapping[str, Scored]) -> dict[str, float]:

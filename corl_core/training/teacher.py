@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_model, save_model
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from corl_core.answers import parse
 from corl_core.config import RunConfig
 from corl_core.rewards.co_rewarding_2 import alpha
 from corl_core.seeds import derive
+from corl_core.training import adapters
 from corl_core.training.rollout import Sampler
 from corl_core.votes import Vote, vote
 
@@ -23,15 +24,20 @@ FILE = "teacher.safetensors"
 
 
 class Teacher:
-    """Holds a copy of the agent's weights, without gradients."""
+    """Holds a copy of the weights that the agent trains, without gradients. Frozen ones are the agent's own, so with LoRA a
+    teacher costs only its adapters, and it is their factors A and B that are averaged, not the products B A."""
 
     def __init__(
         self, policy: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, config: RunConfig, agent: str, templated: bool = False
     ):  # fmt: skip
         self.policy, self.config, self._agent = policy, config, agent
-        self.model = copy.deepcopy(policy).requires_grad_(False)
+        frozen = {id(weight): weight for weight in policy.parameters() if not weight.requires_grad}
+        self._trained = [name for name, weight in policy.named_parameters() if weight.requires_grad]
+        self.model = copy.deepcopy(policy, frozen).requires_grad_(False)
         grpo = config.grpo
-        self._sampler = Sampler(self.model, tokenizer, grpo.max_completion_length, grpo.temperature, templated)
+        self._sampler = Sampler(
+            adapters.plain(self.model), tokenizer, grpo.max_completion_length, grpo.temperature, templated, bf16=grpo.bf16
+        )
 
     def votes(self, step: int, prompts: Sequence[str]) -> list[Vote]:
         """Follows the agent, whose weights are those before update `step`, and votes on each prompt."""
@@ -42,12 +48,21 @@ class Teacher:
         return [vote(answers[i : i + num_votes], config.vote.tie) for i in range(0, len(answers), num_votes)]
 
     def save(self, folder: Path) -> None:
-        save_model(self.model, folder / FILE)
+        save_file({name: weight.contiguous() for name, weight in self._weights(self.model).items()}, folder / FILE)
 
+    @torch.no_grad()
     def load(self, folder: Path) -> None:
-        load_model(self.model, folder / FILE)
+        kept = load_file(folder / FILE)
+        for name, weight in self._weights(self.model).items():
+            weight.copy_(kept[name])
 
     @torch.no_grad()
     def follow(self, share: float) -> None:
         """Moves the teacher's weights towards the agent's by that share of the difference."""
-        torch._foreach_lerp_(list(self.model.parameters()), [p.detach() for p in self.policy.parameters()], share)
+        mine, its = self._weights(self.model), self._weights(self.policy)
+        torch._foreach_lerp_(list(mine.values()), list(its.values()), share)
+
+    def _weights(self, model: PreTrainedModel) -> dict[str, torch.Tensor]:
+        """The weights that the agent trains, by name, in one order."""
+        found = dict(model.named_parameters())
+        return {name: found[name].detach() for name in self._trained}

@@ -7,12 +7,13 @@ because it is scaled back to the full batch's token (or row) count.
 """
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from trl import GRPOConfig, GRPOTrainer
 
-from corl_core.config import RunConfig
+from corl_core.config import AgentConfig, RunConfig
 from corl_core.runs import checkpoints
 
 
@@ -22,9 +23,13 @@ class CohortTrainer(GRPOTrainer):
     lean = True
 
     def _compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        size = self.accelerator.num_processes
         if not self.lean or self.beta != 0.0 or self._entropy_bonus_enabled:
-            return super()._compute_loss(model, inputs)
+            whole = super()._compute_loss(model, inputs)
+            return whole * self._share(inputs, slice(None)) if size > 1 and self.loss_type == "bnpo" else whole
         rows, counts = _distinct_rows(inputs)  # (R,), (R,)
+        if size > 1:
+            rows, counts = self._as_many_as_others(rows, counts)
         if not len(rows):
             return sum(p.sum() for p in model.parameters() if p.requires_grad) * 0.0
         num = len(inputs["advantages"])
@@ -32,10 +37,28 @@ class CohortTrainer(GRPOTrainer):
         kept["advantages"] = kept["advantages"] * counts
         return super()._compute_loss(model, _trim(kept)) * self._share(inputs, rows)
 
+    def correct_for_vllm(self) -> None:
+        """vLLM's log-probabilities are not quite the model's: TRL weighs each completion by the ratio (importance sampling). The
+        weights are sent by the sampler, so what TRL calls for that does nothing."""
+        self.use_vllm, self._last_loaded_step = True, -1
+        self.vllm_generation = SimpleNamespace(sync_weights=lambda: None)
+
+    def create_model_card(self, *_: Any, **__: Any) -> None:
+        """None in checkpoints; what is left in model/ has one that says more (`model_card.py`)."""
+
+    def _as_many_as_others(self, rows: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rows and counts (R,), with R the same on every rank, for TRL gathers a value a row: others are filled up with a row
+        that counts for nothing. At least one: ranks must make their passes together."""
+        num = max(1, int(self.accelerator.gather(torch.tensor([len(rows)], device=rows.device)).max()))
+        filled = num - len(rows)
+        return torch.cat([rows, rows.new_zeros(filled)]), torch.cat([counts, counts.new_zeros(filled)])
+
     def _share(self, inputs: dict[str, Any], rows: torch.Tensor) -> float | torch.Tensor:
-        """What brings the kept rows' loss to the full batch's denominator."""
+        """What brings the kept rows' loss to the full batch's denominator, over all the agent's processes: their losses are
+        averaged, and one that holds more tokens than others weighs more."""
         if self.loss_type == "bnpo":  # mean over tokens
-            return inputs["completion_mask"][rows].sum() / inputs["completion_mask"].sum()
+            num_tokens = self.accelerator.reduce(inputs["completion_mask"].sum().float(), "mean")
+            return inputs["completion_mask"][rows].sum() / num_tokens
         if self.loss_type in ("grpo", "dr_grpo"):  # mean over rows
             return len(rows) / len(inputs["advantages"])
         return 1.0  # dapo divides by a count that was taken before
@@ -65,20 +88,26 @@ def _trim(inputs: dict[str, Any]) -> dict[str, Any]:
     trimmed = {key: inputs[key][:, first:] for key in ("prompt_ids", "prompt_mask")}
     trimmed |= {
         key: inputs[key][:, :length]
-        for key in ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps")
+        for key in ("completion_ids", "completion_mask", "old_per_token_logps", "sampling_per_token_logps",
+                    "importance_sampling_ratio")  # (R, T), or (R, 1)
         if key in inputs
     }
     return inputs | trimmed
 
 
-def grpo_arguments(config: RunConfig, folder: Path, seed: int, use_cpu: bool, num_ranks: int = 1) -> GRPOConfig:
-    """The run's settings as TRL takes them, for an agent of `num_ranks` processes. One batch of rollouts feeds one step, in
-    the order they were laid out. `folder`: the agent's."""
+def grpo_arguments(
+    config: RunConfig, folder: Path, seed: int, use_cpu: bool, num_ranks: int = 1, agent: AgentConfig | None = None
+) -> GRPOConfig:
+    """An agent's settings (`config.for_agent(name)`) as TRL takes them, for an agent of `num_ranks` processes. One batch of
+    rollouts feeds one step, in the order they were laid out. `folder`: the agent's. With a KL penalty and all weights trained,
+    TRL loads the reference itself, by the name in the model's config: `agent` says of which revision."""
     grpo = config.grpo
+    reference = {"use_safetensors": True, "revision": agent.revision or "main"} if agent and grpo.beta else None
     rows = grpo.questions_per_step * grpo.num_generations
     return GRPOConfig(
         output_dir=str(checkpoints.folder(folder)),
         seed=seed,
+        model_init_kwargs=reference,
         max_steps=grpo.max_steps,
         per_device_train_batch_size=rows // grpo.gradient_accumulation_steps // num_ranks,
         gradient_accumulation_steps=grpo.gradient_accumulation_steps,
@@ -87,6 +116,7 @@ def grpo_arguments(config: RunConfig, folder: Path, seed: int, use_cpu: bool, nu
         temperature=grpo.temperature,
         learning_rate=grpo.learning_rate,
         lr_scheduler_type=grpo.lr_scheduler_type,
+        lr_scheduler_kwargs={"min_lr_rate": grpo.min_lr_rate} if grpo.lr_scheduler_type == "cosine_with_min_lr" else None,
         warmup_steps=grpo.warmup_steps,
         weight_decay=grpo.weight_decay,
         adam_beta2=grpo.adam_beta2,

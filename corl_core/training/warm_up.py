@@ -8,11 +8,10 @@ from itertools import islice
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from corl_core.data.textbook import textbook
 from corl_core.tiny_names import School
-from corl_core.training.families import EOS, PAD
 
 Progress = Callable[[int, int], None]
 IGNORED = -100
@@ -36,7 +35,7 @@ RECIPE = Recipe()
 
 def warm_up(
     model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
+    tokenizer: PreTrainedTokenizerBase,
     school: School,
     seed: int,
     recipe: Recipe = RECIPE,
@@ -55,7 +54,7 @@ def warm_up(
             questions, solutions = zip(*islice(pages, recipe.batch_size), strict=True)
             tokens, labels = encode(tokenizer, [question.question for question in questions], list(solutions))
             # No attention mask: the padding is on the right, where causal attention never looks.
-            loss = model(input_ids=tokens, labels=labels, use_cache=False).loss
+            loss = model(input_ids=tokens.to(model.device), labels=labels.to(model.device), use_cache=False).loss
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -66,16 +65,17 @@ def warm_up(
     model.eval()
 
 
-def encode(tokenizer: PreTrainedTokenizerFast, prompts: list[str], solutions: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+def encode(tokenizer: PreTrainedTokenizerBase, prompts: list[str], solutions: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and labels, both (batch, tokens), padded on the right; only a solution and its end carry labels."""
-    prompt_ids, solution_ids = tokenizer(prompts)["input_ids"], tokenizer(solutions)["input_ids"]
+    prompt_ids = tokenizer(prompts)["input_ids"]
+    solution_ids = tokenizer(solutions, add_special_tokens=False)["input_ids"]
     pairs = list(zip(prompt_ids, solution_ids, strict=True))
     num_tokens = 1 + max(len(prompt) + len(solution) for prompt, solution in pairs)
-    tokens = torch.full((len(pairs), num_tokens), PAD)  # (batch, tokens)
+    tokens = torch.full((len(pairs), num_tokens), tokenizer.pad_token_id)  # (batch, tokens)
     labels = torch.full_like(tokens, IGNORED)  # (batch, tokens)
     for row, (prompt, solution) in enumerate(pairs):
         end = len(prompt) + len(solution) + 1
-        tokens[row, :end] = torch.tensor([*prompt, *solution, EOS])
+        tokens[row, :end] = torch.tensor([*prompt, *solution, tokenizer.eos_token_id])
         labels[row, len(prompt) : end] = tokens[row, len(prompt) : end]
     return tokens, labels
 

@@ -38,6 +38,14 @@ LABELS = {
     "data.train": "Training questions",
     "data.eval": "Held-out questions from",
     "lr_scheduler_type": "Learning rate schedule",
+    "min_lr_rate": "Last share of the learning rate",
+    "gguf_file": "GGUF file",
+    "dtype": "Precision of the weights",
+    "attn_implementation": "Attention",
+    "r": "Rank",
+    "lora_alpha": "Scale (alpha)",
+    "lora_dropout": "Dropout",
+    "load_in_4bit": "Frozen weights in 4 bits (QLoRA)",
     "beta": "KL weight (beta)",
     "epsilon": "Clip range (epsilon)",
     "adam_beta2": "AdamW beta 2",
@@ -126,15 +134,21 @@ def _widget(known: Spec, value: Any, wiring: dict[str, Any]) -> None:
 
 
 def _word(words: dict[str, str], option: Any) -> str:
-    return words.get(option, str(option))
+    return "As the whole run" if option is None else words.get(option, str(option))
 
 
 def _info(path: str) -> FieldInfo:
     model: Any = RunConfig
     *parents, last = path.split(".")
     for name in parents:
-        model = model.model_fields[name].annotation
+        model = model if name.isdigit() else _section(model.model_fields[name].annotation)
     return model.model_fields[last]
+
+
+def _section(annotation: Any) -> Any:
+    """The model inside `list[Model]` or `Model | None`."""
+    inner = [kind for kind in get_args(annotation) if kind is not type(None)]
+    return inner[0] if inner else annotation
 
 
 def _kind(info: FieldInfo) -> tuple[type, tuple[Any, ...]]:
@@ -143,7 +157,7 @@ def _kind(info: FieldInfo) -> tuple[type, tuple[Any, ...]]:
     if get_origin(info.annotation) in (Union, UnionType):
         kinds = [kind for kind in get_args(info.annotation) if kind is not type(None)]
     if get_origin(kinds[0]) is Literal:
-        return str, get_args(kinds[0])
+        return str, ((None,) if kinds != [info.annotation] else ()) + get_args(kinds[0])
     return kinds[0], ()
 
 
