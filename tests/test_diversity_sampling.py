@@ -79,6 +79,23 @@ def test_a_process_that_is_gone_has_failed_and_one_that_runs_can_be_stopped_but_
     assert not job.path.exists()
 
 
+def test_a_clock_that_is_set_ends_no_sampling(job, tmp_path, monkeypatch):
+    import psutil._pslinux as linux
+
+    class Started:
+        pid = os.getpid()  # a process that lives
+
+        def __init__(self, command, **options):
+            pass
+
+    monkeypatch.setattr(jobs.subprocess, "Popen", Started)
+    launched = jobs.launch(job.request, tmp_path)
+    boot_time = linux.boot_time
+    for shift_s in (86_400.0, -86_400.0):
+        monkeypatch.setattr(linux, "boot_time", lambda shift_s=shift_s: boot_time() + shift_s)
+        assert launched.status().state == "starting"
+
+
 @pytest.mark.training
 def test_candidates_are_sampled_in_the_background_and_the_answers_are_kept(base_models, tmp_path, wait_for, capsys):
     models = [str(path) for path in base_models.values()]

@@ -17,9 +17,12 @@ from filelock import FileLock
 from corl_core import doctor
 from corl_core.cli import main
 from corl_core.doctor import leftovers, machine, packages, ports, processes, store
+from corl_core.doctor import queue as queued
 from corl_core.doctor import runs as stale
 from corl_core.doctor.ports import Listener
+from corl_core.runs import queue, queue_dispatch
 from corl_core.runs.folder import read_status, write_status
+from tests.fake_queue import add
 from tests.pages.made_runs import make_run, run_config
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -112,6 +115,32 @@ def test_a_run_that_lives_after_all_is_left_alone(tmp_path):
     me = psutil.Process()
     write_status(run.path, replace(read_status(run.path), pid=me.pid, pid_created=me.create_time()))
     assert doctor.repair([finding], tmp_path) == [f"{run.id} is running: left as it is"]
+
+
+def test_runs_that_wait_without_a_dispatcher_are_told_and_a_repair_starts_one(tmp_path, monkeypatch):
+    started = []
+
+    class Started:
+        pid = os.getpid()  # a process that lives
+
+        def __init__(self, command, **options):
+            started.append(command[-1])
+
+    monkeypatch.setattr(queue_dispatch.subprocess, "Popen", Started)
+    assert queued.check(tmp_path) == [], "nobody has used the queue"
+    a, b = add(tmp_path, "a", "b")
+    queue.hold(a)
+    (finding,) = queued.check(tmp_path)
+    assert (finding.level, finding.repair) == ("bad", "wake dispatcher")
+    assert finding.found == "2 runs wait, 1 of them held, and no dispatcher works"
+    assert doctor.repair([finding], tmp_path) == ["queue: its dispatcher works"] and started == [str(tmp_path)]
+    (finding,) = queued.check(tmp_path)
+    assert (finding.level, finding.found) == ("ok", "2 runs wait, 1 of them held; its dispatcher works")
+    (tmp_path / "queue" / "dispatcher.json").unlink()
+    queue.hold(b)
+    (finding,) = queued.check(tmp_path)
+    assert (finding.level, finding.repair) == ("ok", "") and finding.found == "2 runs wait, 2 of them held"
+    assert queued.wake(finding, tmp_path) == ["queue: nothing waits that could be started"] and len(started) == 1
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 
 from corl_core.config import ConfigError, RunConfig
-from corl_core.runs.folder import Status, is_alive, read_status, write_status
+from corl_core.runs.folder import Status, is_alive, read_status, start_of, write_status
 from corl_core.runs.launch import MIN_FREE_BYTES, PROJECT, LaunchError
 
 FOLDER = "diversity"
@@ -106,8 +106,8 @@ def launch(request: RunConfig, runs_dir: Path) -> Job:
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=environment,
         )  # fmt: skip
     # Within milliseconds, so well before the process, which takes its status over from here.
-    created = psutil.Process(started.pid).create_time()
-    write_status(job.path, replace(read_status(job.path), pid=started.pid, pid_created=created))
+    began = start_of(psutil.Process(started.pid))
+    write_status(job.path, replace(read_status(job.path), pid=started.pid, pid_created=began))
     return job
 
 

@@ -5,6 +5,7 @@ packages.py   Python, and the packages against the pins
 machine.py    processors, memory, GPUs, disk, browser
 store.py      where curves go: reachable, and with today's tables
 runs.py       runs that claim to be under way and are not, or that hang
+queue.py      runs that wait although nobody is there to start them
 processes.py  supervisors and agents without a run
 leftovers.py  lock files that nobody holds, and files that nobody will finish
 ports.py      who listens, and on which address
@@ -15,13 +16,14 @@ ports.py      who listens, and on which address
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from corl_core.doctor import leftovers, machine, packages, ports, processes, runs, store
+from corl_core.doctor import leftovers, machine, packages, ports, processes, queue, runs, store
 from corl_core.doctor.record import LEVELS, Finding
 
 __all__ = ["LEVELS", "Finding", "examine", "repair", "worst"]
 
 CHECKS: tuple[Callable[[Path], list[Finding]], ...] = (
-    packages.check, machine.check, store.check, runs.check, processes.check, leftovers.check, ports.check,
+    packages.check, machine.check, store.check, runs.check, queue.check, processes.check, leftovers.check,
+    ports.check,
 )  # fmt: skip
 
 
@@ -56,4 +58,5 @@ _REPAIRS: dict[str, Callable[[Finding, Path], list[str]]] = {
     "close run": runs.close,
     "end process": processes.end,
     "remove": leftovers.remove,
+    "wake dispatcher": queue.wake,
 }

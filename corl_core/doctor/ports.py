@@ -9,6 +9,7 @@ import psutil
 from corl_core.doctor.record import Finding
 from corl_core.security import is_loopback
 
+SERVERS = ("streamlit", "pages.components.serve")
 PORT = 8501  # where `app` and `demo` listen unless told otherwise
 
 
@@ -51,7 +52,8 @@ def listeners() -> list[Listener]:
             if process.uids().real != os.getuid():
                 continue
             command = process.cmdline()
-            ours = "streamlit" in " ".join(command[:4]) and any(part.endswith("app.py") for part in command)
+            server = any(name in " ".join(command[:4]) for name in SERVERS)
+            ours = server and any(part.endswith("app.py") for part in command)
             for one in process.net_connections("inet"):
                 if one.status == psutil.CONN_LISTEN:
                     found.append(Listener(process.pid, one.laddr.ip, one.laddr.port, ours))

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from corl_core.doctor.record import Finding
-from corl_core.runs.folder import FINAL, Run, is_alive, read_status
+from corl_core.runs.folder import FINAL, Run, is_alive, read_status, start_of
 
 SETTLE_S = 60.0  # a supervisor still has MLflow to tell after its run is over
 GRACE_S = 5.0
@@ -33,7 +33,7 @@ class Ours:
     """A process that belongs to a run folder."""
 
     pid: int
-    created: float
+    created: float  # by `start_of`
     command: tuple[str, ...]
     kind: str  # 'agent', or one of STARTED
     run_path: Path  # the folder it works for
@@ -67,9 +67,9 @@ def all_ours() -> list[Ours]:
 def recognised(process: psutil.Process) -> Ours | None:
     command = tuple(process.cmdline())
     if found := started(command):
-        return Ours(process.pid, process.create_time(), command, *found)
+        return Ours(process.pid, start_of(process), command, *found)
     if any(AGENT_MARK in part for part in command) and (path := _log_of(process.pid)):
-        return Ours(process.pid, process.create_time(), command, "agent", path)
+        return Ours(process.pid, start_of(process), command, "agent", path)
     return None
 
 

@@ -17,5 +17,5 @@ class Finding:
     level: Literal["ok", "note", "bad"]
     found: str
     remedy: str = ""
-    repair: Literal["", "close run", "end process", "remove"] = ""
+    repair: Literal["", "close run", "end process", "remove", "wake dispatcher"] = ""
     about: dict[str, Any] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import socket
 import sqlite3
 import time
@@ -14,23 +15,43 @@ from pathlib import Path
 import pandas as pd
 import psutil
 import pytest
+from filelock import FileLock
 from safetensors.torch import load_file
 
-from corl_core.runs import launch
-from corl_core.runs.folder import Run, Status
+from corl_core.runs import launch, queue_dispatch
+from corl_core.runs.folder import Run, Status, read_status
 from corl_core.runs.journal import Tail, read
 from corl_core.runs.settle import settle
 from corl_core.tracking.closing import close_later
 from tests.test_resume import measured, rollouts
 
 HOOKS = Path(__file__).parent / "hooks"
-LOOK_S = 3.0  # a heartbeat, and two more for a busy machine
-STEPS = 24
+BEATS = 2  # after which a state is right: the one that may be under way, and the next, which has seen all
+STEPS = 20
+PORTS = range(20_000, 32_000)  # none that the system gives to outgoing connections
 FIELDS = {
     "grpo__max_steps": STEPS, "grpo__questions_per_step": 2, "grpo__num_generations": 4, "checkpoints__every_steps": 4,
-    "eval__every_steps": 12, "eval__num_questions": 6,
+    "eval__every_steps": 10, "eval__num_questions": 6,
 }  # fmt: skip
-PATIENCE = {"corl_core.runs.supervisor": {"MLFLOW_GRACE_S": 30.0}, "corl_core.runs.watched": {"SILENT_S": 4.0}}
+
+
+def slowness() -> float:
+    """How much longer things take than on an idle machine: processes that want a core, for each core there is."""
+    return min(20.0, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
+
+
+def patience() -> dict[str, dict[str, float]]:
+    """Constants of modules under the harness: a server that is started again has an idle machine's half minute to answer."""
+    return {"corl_core.runs.supervisor": {"MLFLOW_GRACE_S": 30.0 * slowness()}}
+
+
+def free_port() -> int:
+    """A port to listen on, now and again after a restart."""
+    for port in random.sample(PORTS, 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("no free port")
 
 
 @dataclass
@@ -41,14 +62,32 @@ class Fault:
     folder: Path
     mark: str
 
-    def wait(self, condition, what: str, timeout_s: float = 120.0):
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
+    def wait(self, condition, what: str, timeout_s: float = 60.0):
+        """`timeout_s` are seconds of an idle machine: on a busy one time passes more slowly."""
+        last, left_s = time.monotonic(), timeout_s
+        while left_s > 0:
             if value := condition():
                 return value
             time.sleep(0.05)
+            now = time.monotonic()
+            last, left_s = now, left_s - (now - last) / slowness()
+        return self._fail(f"waited {timeout_s:g} s for {what}")
+
+    def within_a_heartbeat(self, condition, what: str):
+        """Waits for what the supervisor tells, for as many heartbeats as it may take, however long they take it."""
+        before, beats = read_status(self.run.path).beat, 0
+        while True:
+            beat = read_status(self.run.path).beat
+            before, beats = beat, beats + (beat != before)
+            if value := condition():
+                return value
+            if beats > BEATS or self.run.status().final:
+                return self._fail(f"after {beats} heartbeats still not: {what}")
+            time.sleep(0.02)
+
+    def _fail(self, why: str):
         told = f"{self.run.status()}\n{self.run.log_tail()[-2000:]}" if self.run.path.exists() else ""
-        pytest.fail(f"waited {timeout_s:g} s for {what}\n{told}")
+        pytest.fail(f"{why}\n{told}")
 
     def reached(self, agent: str, place: str) -> int:
         """Waits until the agent is held there; the step that it is in."""
@@ -60,7 +99,12 @@ class Fault:
 
     def processes(self) -> list[psutil.Process]:
         """Whatever the run has started and still lives: supervisor, fork server, agents, and their helpers."""
-        return [process for process in psutil.process_iter() if _is_marked(process, self.mark)]
+        return marked(self.mark)
+
+    def taken(self) -> int:
+        """The slots of the queue that are taken: cores, and places on GPUs."""
+        free = queue_dispatch.free(self.run.path.parent)
+        return free.cores_used + sum(free.agents_on.values())
 
     def supervisor(self) -> psutil.Process:
         return psutil.Process(self.run.status().pid)
@@ -71,10 +115,11 @@ class Fault:
         return next(one for one in self.processes() if os.path.realpath(f"/proc/{one.pid}/fd/1") == log)
 
     def ports(self) -> set[int]:
-        return {
-            one.laddr.port for process in self.processes() for one in process.net_connections("tcp")
-            if one.status == psutil.CONN_LISTEN
-        }  # fmt: skip
+        found = set()
+        for process in self.processes():
+            with suppress(psutil.Error):  # it has just ended
+                found |= {one.laddr.port for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
+        return found
 
     def ended(self, state: str, cause: str = "", within_s: float = 60.0) -> Status:
         """Waits until the run says that it is over; what it says then must be this, at once and for good."""
@@ -84,8 +129,9 @@ class Fault:
         return status
 
     def gone(self, within_s: float = 30.0) -> None:
-        """Waits until no process is left, and none that listens, and the run still says what it said."""
+        """Waits until no process is left, and none that listens, and no slot is taken; the run still says what it said."""
         before, ports = settle(self.run), self.ports()
+        assert before.final and self.taken() == 0, "a run that has ended takes no slot, whoever of it still lives"
         self.wait(lambda: not self.processes(), f"the last process to end: {self.processes()}", within_s)
         assert replace(settle(self.run), untold=before.untold) == before
         for port in ports:
@@ -97,20 +143,30 @@ class Fault:
         close_later([(self.run, settle(self.run))])
         self.wait(lambda: not settle(self.run).untold, "MLflow to be told")
 
-    def resumed(self) -> None:
-        """Goes on to the end, undisturbed."""
+    def go_on(self, hold: dict[str, int]) -> None:
+        """Resumes, with agents held at other places than before."""
         for path in self.folder.glob("[a-z].*"):
             path.unlink()
+        for place, step in hold.items():
+            (self.folder / place).write_text(str(step))
         launch.resume(self.run)
+
+    def resumed(self) -> None:
+        """Goes on to the end, undisturbed."""
+        self.go_on({})
         self.ended("finished")
         self.gone()
 
 
-def _is_marked(process: psutil.Process, mark: str) -> bool:
-    try:
-        return process.environ().get("CORL_MARK") == mark and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, OSError):
-        return False
+def marked(mark: str) -> list[psutil.Process]:
+    """The living processes that carry a mark in their environment. Read as bytes: this is asked twenty times a second."""
+    found, wanted = [], f"CORL_MARK={mark}".encode()
+    for pid in psutil.pids():
+        with suppress(OSError, psutil.Error):
+            if wanted in Path(f"/proc/{pid}/environ").read_bytes():
+                process = psutil.Process(pid)
+                found += [process] if process.status() != psutil.STATUS_ZOMBIE else []
+    return found
 
 
 @pytest.fixture
@@ -124,7 +180,7 @@ def faulty_environment(tmp_path, monkeypatch):
         folder.mkdir()
         for place, step in (hold or {}).items():
             (folder / place).write_text(str(step))
-        (folder / "settings.json").write_text(json.dumps(PATIENCE | (settings or {})))
+        (folder / "settings.json").write_text(json.dumps(patience() | (settings or {})))
         others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", str(HOOKS))]
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HOOKS), *others]))
         monkeypatch.setenv("CORL_FAULTS", str(folder))
@@ -132,8 +188,8 @@ def faulty_environment(tmp_path, monkeypatch):
         return folder, mark
 
     yield prepare
-    for process in psutil.process_iter():
-        if any(_is_marked(process, mark) for mark in marks):
+    for mark in marks:
+        for process in marked(mark):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
@@ -149,22 +205,21 @@ def faulty(faulty_environment, small_run, tmp_path):
     return start
 
 
-@pytest.fixture(scope="session")
-def _undisturbed() -> list[Fault]:
-    return []
-
-
 @pytest.fixture
-def undisturbed(faulty, _undisturbed):
-    """A function: the run that nobody disturbs, trained when it is first asked for."""
+def undisturbed(faulty, tmp_path_factory):
+    """A function: the run that nobody disturbs, trained when the first test of any worker asks for it."""
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    told = shared / "undisturbed.txt"
 
-    def get() -> Fault:
-        if not _undisturbed:
-            fault = faulty()
-            fault.ended("finished")
-            fault.gone()
-            _undisturbed.append(fault)
-        return _undisturbed[0]
+    def get() -> Run:
+        with FileLock(shared / "undisturbed.lock"):
+            if not told.exists():
+                fault = faulty(runs_dir=shared / "undisturbed")
+                fault.ended("finished")
+                fault.gone()
+                told.write_text(str(fault.run.path))
+        return Run(Path(told.read_text()))
 
     return get
 

@@ -1,7 +1,6 @@
 """The dashboard goes, the tab is closed, an agent floods its stderr: the run, which the dashboard started, does not care."""
 
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -11,7 +10,7 @@ import pytest
 
 from corl_core.runs.folder import Run
 from corl_core.runs.launch import PROJECT
-from tests.faults.conftest import FIELDS, Fault, assert_mirrored, assert_same_training
+from tests.faults.conftest import FIELDS, STEPS, Fault, assert_mirrored, assert_same_training, free_port, slowness
 
 pytestmark = [pytest.mark.training, pytest.mark.browser]
 NOISE_KB = 2048  # on stderr at each step; a pipe holds 64
@@ -21,9 +20,7 @@ class Dashboard:
     """On a port that stays the same."""
 
     def __init__(self, fault_folder: Path, runs_dir: Path):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.site, self._log = f"http://127.0.0.1:{self.port}", fault_folder / "dashboard.log"
         self._runs_dir, self._process = runs_dir, None
 
@@ -62,21 +59,21 @@ def test_a_run_outlives_its_dashboard_and_its_tab_however_loud_it_is(
         fault.wait(dashboard.answers, "the dashboard")
         tab = browser.new_page()
         tab.goto(f"{dashboard.site}/run?run={fault.run.id}")
-        tab.get_by_text("small", exact=False).first.wait_for(timeout=60_000)
+        tab.get_by_text("small", exact=False).first.wait_for(timeout=60_000 * slowness())
         tab.close()
         fault.reached("b", "update")
         dashboard.kill()
         fault.let_go("b", "update")
         fault.ended("finished")
         fault.gone()
-        assert (fault.run.agent_path("a") / "log.txt").stat().st_size > 20 * NOISE_KB * 1024
+        assert (fault.run.agent_path("a") / "log.txt").stat().st_size > STEPS * NOISE_KB * 1024
         (folder / "launch.yaml").unlink()
         dashboard.start()
         fault.wait(dashboard.answers, "the dashboard to be back")
         tab = browser.new_page()
         tab.goto(f"{dashboard.site}/run?run={fault.run.id}")
-        tab.get_by_text("finished", exact=False).first.wait_for(timeout=60_000)
+        tab.get_by_text("finished", exact=False).first.wait_for(timeout=60_000 * slowness())
     finally:
         dashboard.kill()
-    assert_same_training(undisturbed().run, fault.run)
+    assert_same_training(undisturbed(), fault.run)
     assert_mirrored(fault.run, "FINISHED")

@@ -43,28 +43,30 @@ def is_running(run) -> bool:
     return (run.path.parent / "mlflow.db").exists() and mlflow_states(run) == ["RUNNING"] * 3
 
 
-@pytest.mark.parametrize("leave", [0, 256_000])
-def test_a_full_disk_is_named_and_with_room_again_the_run_goes_on(leave, faulty, undisturbed, small_disk):
-    """Nothing is left: even the heartbeat cannot be written. A little is left: an agent's next checkpoint does not fit."""
-    fault = faulty(hold={"b.update": 9}, runs_dir=small_disk, settings={"corl_core.runs.supervisor": {"MLFLOW_GRACE_S": 1.0}})
-    fault.reached("b", "update")
-    filler = fill(small_disk, leave)
-    fault.let_go("b", "update")
-    status = fault.ended("failed", "disk full")
-    assert read_status(fault.run.path).state == "failed", "there was room for the last words"
-    assert "No space left on device" in status.reason or "exit code 28" in status.reason
-    fault.gone()
-    filler.unlink()
-    fault.told()
-    assert_rollouts_kept(fault.run)
-    assert_mirrored(fault.run, "FAILED")
+def test_a_full_disk_is_named_and_with_room_again_the_run_goes_on(faulty, undisturbed, small_disk):
+    """First little is left: an agent's next checkpoint does not fit. Then nothing: even the heartbeat cannot be written."""
+    fault = faulty(hold={"b.update": 5}, runs_dir=small_disk, settings={"corl_core.runs.supervisor": {"MLFLOW_GRACE_S": 1.0}})
+    for leave, then in ((256_000, 9), (0, None)):
+        fault.reached("b", "update")
+        filler = fill(small_disk, leave)
+        fault.let_go("b", "update")
+        status = fault.ended("failed", "disk full")
+        assert read_status(fault.run.path).state == "failed", "there was room for the last words"
+        assert "No space left on device" in status.reason or "exit code 28" in status.reason
+        fault.gone()
+        filler.unlink()
+        fault.told()
+        assert_rollouts_kept(fault.run)
+        assert_mirrored(fault.run, "FAILED")
+        if then:
+            fault.go_on({"b.update": then})
     fault.resumed()
-    assert_same_training(undisturbed().run, fault.run)
+    assert_same_training(undisturbed(), fault.run)
     assert_mirrored(fault.run, "FINISHED")
 
 
 def test_a_run_whose_folder_is_deleted_ends_and_does_not_come_back(faulty):
-    fault = faulty(hold={"b.exchange": 9})
+    fault = faulty(hold={"b.exchange": 5})
     fault.reached("b", "exchange")
     fault.wait(lambda: is_running(fault.run), "MLflow to know the run")
     with pytest.raises(launch.LaunchError, match="stop it first"):

@@ -12,7 +12,7 @@ import pytest
 from corl_core.runs import launch
 from corl_core.runs.folder import locked, read_status, update_status, write_status
 from corl_core.runs.settle import settle
-from tests.faults.conftest import assert_mirrored
+from tests.faults.conftest import assert_mirrored, slowness
 
 pytestmark = pytest.mark.training
 
@@ -46,7 +46,7 @@ def test_many_readers_write_the_end_down_once_and_no_late_word_changes_it(faulty
     killed = fault.processes()
     for process in killed:
         process.kill()
-    psutil.wait_procs(killed, timeout=5)
+    psutil.wait_procs(killed, timeout=5 * slowness())
     seen: list = []
     readers = [threading.Thread(target=lambda: seen.append(settle(fault.run))) for _ in range(8)]
     [reader.start() for reader in readers]

@@ -1,0 +1,141 @@
+"""How much slower a run trains while it is watched: demo-pair on one core; dashboard, browsers and writing cohort on another.
+
+Segments alternate in the order watched, unwatched, unwatched, watched, …, so that a drift of the training or of the machine
+cancels. While unwatched, the pages are left and the dashboard is suspended; the cohort goes on writing. A segment counts from a
+few seconds after its change on. The learning rate is next to nothing, so that completions keep their length.
+Two figures of each pair of segments: the ratio of the median times from one step to the next, over both agents, and the ratio of
+steps done in a second, in which rare long steps count too. Other work on the machine must not touch the first core.
+"""
+
+import argparse
+import os
+import signal
+import statistics
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+
+import psutil
+
+from corl_core.config import load_config
+from corl_core.runs import launch
+from corl_core.runs.folder import Run
+from corl_core.runs.journal import read
+from tests.benchmarks.bench_dashboard import dashboard
+from tests.benchmarks.load_pages import Watcher, chromium, views, watchers
+
+SETTLE_S = 8.0
+WARM_STEPS = 40
+BOUND = 1.02
+FIELDS = ("device=cpu", "grpo.max_steps=20000", "grpo.learning_rate=1e-12", "eval.num_questions=0", "checkpoints.every_steps=0")
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Seconds of training, from one moment to another by the clock that journals are written with."""
+
+    watched: bool
+    begun: float
+    ended: float
+
+
+def pin(process: psutil.Process, cores: Iterable[int]) -> None:
+    """This process, all its threads and all that it has started."""
+    for one in [process, *process.children(recursive=True)]:
+        for thread in one.threads():
+            try:
+                os.sched_setaffinity(thread.id, cores)
+            except ProcessLookupError:
+                continue
+
+
+@contextmanager
+def trained(given: argparse.Namespace, core: int) -> Iterator[Run]:
+    """Real training of demo-pair in the same folder, on one core, past its first steps."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})  # what is started now inherits it
+    run = launch.launch(load_config("demo-pair", ["name=trained under load", *FIELDS]), given.store)
+    os.sched_setaffinity(0, before)
+    try:
+        while run.status().step < WARM_STEPS:
+            if run.status().final:
+                raise SystemExit(f"{run.id}: {run.status().reason}")
+            time.sleep(1)
+        yield run
+    finally:
+        launch.stop(run)
+        while not run.status().final:
+            time.sleep(0.5)
+
+
+def segments(given: argparse.Namespace, site: str, server: psutil.Process, people: list[Watcher]) -> Iterator[Segment]:
+    for number in range(2 * given.pairs):
+        watched = number % 4 in (0, 3)
+        if watched:
+            server.send_signal(signal.SIGCONT)
+            for one in people:
+                one.open(site)
+        else:
+            for one in people:
+                one.leave()
+            time.sleep(1)
+            server.send_signal(signal.SIGSTOP)
+        time.sleep(SETTLE_S)
+        begun, until, turn = time.time(), time.monotonic() + given.segment, 0
+        while (left := until - time.monotonic()) > 0:
+            for one in people if watched else []:
+                one.act(turn)
+            turn += 1
+            time.sleep(min(15.0, left))
+        yield Segment(watched, begun, time.time())
+    server.send_signal(signal.SIGCONT)
+
+
+def step_times(run: Run, segment: Segment) -> tuple[float, float]:
+    """The median seconds from one step to the next, and the steps a second, of all agents within the segment."""
+    gaps, steps = [], 0
+    for agent, path in run.journal_paths().items():
+        if agent:
+            times = [line["time"] for line in read(path) if line["event"] == "step"]
+            inside = [moment for moment in times if segment.begun <= moment < segment.ended]
+            gaps += [later - earlier for earlier, later in pairwise(inside)]
+            steps += len(inside)
+    return statistics.median(gaps), steps / (segment.ended - segment.begun)
+
+
+def slowdown(given: argparse.Namespace) -> bool:
+    """Whether watched training is at most two percent slower, by the median of the pairs."""
+    from tests.benchmarks.bench_load import finished, writers
+
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise SystemExit("the slow-down needs two cores")
+    os.sched_setaffinity(0, set(cores[1:]))  # of this process, and so of the writers, the dashboard and the browser
+    cohort, server = writers(given.store, given.agents, given.every), dashboard(given.store, given.port)
+    with trained(given, cores[0]) as run, cohort as written, server as process, chromium() as browser:
+        wanted = views(run.id, [written.id, *finished(given.store, 19)])
+        votes = views(written.id, [])[3]
+        people = watchers(browser, [votes if view.name == "Votes" else view for view in wanted][: given.browsers])
+        pin(psutil.Process(), cores[1:])
+        pin(psutil.Process(run.status().pid), cores[:1])
+        measured = list(segments(given, f"http://127.0.0.1:{given.port}", process, people))
+        return report([(one.watched, *step_times(run, one)) for one in measured])
+
+
+def report(measured: list[tuple[bool, float, float]]) -> bool:
+    print("| segment | step, median | steps a second |\n| --- | --- | --- |")
+    for watched, step_s, rate in measured:
+        print(f"| {'watched' if watched else 'unwatched'} | {1000 * step_s:.1f} ms | {rate:.2f} |")
+    pairs = [sorted(pair, reverse=True) for pair in zip(measured[::2], measured[1::2], strict=True)]  # the watched one first
+    by_step = [watched[1] / unwatched[1] for watched, unwatched in pairs]
+    by_rate = [unwatched[2] / watched[2] for watched, unwatched in pairs]
+    print("\n| slow-down | median of the pairs | least | most |\n| --- | --- | --- | --- |")
+    for name, ratios in (("step time", by_step), ("steps a second", by_rate)):
+        print(f"| {name} | {_percent(statistics.median(ratios))} | {_percent(min(ratios))} | {_percent(max(ratios))} |")
+    return statistics.median(by_step) <= BOUND
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}%"
