@@ -8,7 +8,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.components import access, boundary, frame, plotly_js, trash
+from pages.components import serve
+
+serve.wait()  # before anything else is imported: see there
+
+from pages.components import access, boundary, frame, plotly_js, trash  # noqa: E402
 
 ICONS = Path(__file__).parent / "pages" / "components"
 

@@ -37,4 +37,4 @@ table = diff.differences(runs, everything)
 if table.empty:
     st.caption("These runs have the same configuration." if len(runs) > 1 else "One run alone.")
 else:
-    st.dataframe(table, hide_index=True, alt="Configuration of each run")
+    st.dataframe(table, hide_index=True, column_config={"field": "Field"}, alt="Configuration of each run")

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from corl_core.config import load_config, preset_names
-from pages.components import actions, answer_check, cohort, draft, frame, live, questions, queue_add, signals
+from pages.components import actions, answer_check, cohort, draft, forecast, frame, live, questions, queue_add, signals
 from pages.components.fields import field, grid, problem
 
 MAIN = [
@@ -19,8 +19,10 @@ MAIN = [
 ]
 MORE = [
     "grpo.lr_scheduler_type",
+    "grpo.min_lr_rate",
     "grpo.warmup_steps",
     "grpo.weight_decay",
+    "grpo.adam_beta2",
     "grpo.max_grad_norm",
     "grpo.beta",
     "grpo.epsilon",
@@ -83,6 +85,7 @@ with summary:
         st.error("Some fields need another value: see the notes in red.", icon=":material/error:")
     else:
         st.caption(draft.cost(now.config))
+        forecast.show(now.config)
     with st.container(horizontal=True):
         actions.launch_button("Launch", now.config, "launch", refusal)
         queue_add.button(now.config, refusal)

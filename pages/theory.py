@@ -9,16 +9,14 @@ VIEWS = {"flow": "What should happen", "run": "Against a run"}
 frame.require()
 st.title("Theory")
 theory.about()
+notices = st.container()
 view = curves.choose("View", VIEWS, "flow", "view", "The model on its own, or held against a run with true answers.")
-link.show()
+with notices:
+    link.show()
 if view == "run":
     theory_run.show()
     st.stop()
 
-theory.examples()
-setting = theory.controls()
-other = theory.choose_other()
-theory_flow.planes(setting, other)
+theory_flow.explore(notices)
 st.caption(theory.NO_GENERALISATION)
-theory_flow.several_answers(setting)
 theory_flow.where_it_hurts()

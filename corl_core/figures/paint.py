@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from corl_core.figures.bars import Bars
+from corl_core.figures.bars import Bar, Bars
 from corl_core.figures.gaps import apart, lone, of_line
 from corl_core.figures.spec import Figure, Mark, Series
 from corl_core.figures.stamp import Stamp
@@ -37,6 +37,7 @@ RC: dict[str, Any] = {
     "svg.hashsalt": "corl",
 }
 LETTER = 0.56  # mean width of a letter over its size
+NUMBER = 5  # letters of a bar's value; where fewer fit, it stands upright
 TURN = 35  # degrees, of names that don't fit under their bars
 MOST_MARKS = 200  # at the edge of the axes, of one line and kind
 MARGIN = 0.03  # of the y range, on either side
@@ -179,25 +180,31 @@ def _draw_mark(axes: Any, mark: Mark, y: float) -> None:
 def _draw_bars(axes: Any, bars: Bars, look: Look) -> list[Any]:
     from matplotlib.patches import Patch
 
-    places = np.arange(len(bars.bars))
+    places, (room, crowded) = np.arange(len(bars.bars)), _bar_room(bars, look)
     for place, bar in zip(places, bars.bars, strict=True):
         hatch = "////" if bar.hatched else None
         axes.bar(place, bar.value, 0.7, color=bar.style.color, hatch=hatch, edgecolor="white", linewidth=0)
         if bar.spread is not None:
             axes.errorbar(place, bar.value, bar.spread, color="#333333", elinewidth=0.8, capsize=2, capthick=0.8)
-        end = bar.value + (bar.spread or 0) * (1 if bar.value >= 0 else -1)
-        if np.isfinite(end):
-            where = {"xytext": (0, 2 if bar.value >= 0 else -2), "textcoords": "offset points", "ha": "center"}
-            text = f"{bar.value:.2f}".replace("-", "−")
-            axes.annotate(text, (place, end), va="bottom" if bar.value >= 0 else "top", fontsize=look.small_pt, **where)
-    room, crowded = _bar_room(bars, look)
+        _number(axes, place, bar, look, upright=room < NUMBER)
     names = [_as_is(bar.label) if crowded else _wrapped(bar.label, room) for bar in bars.bars]
     axes.set_xticks(places, names, rotation=TURN if crowded else 0, ha="right" if crowded else "center", rotation_mode="anchor")
     axes.grid(axis="x", visible=False)
     axes.axhline(0, color="#333333", linewidth=0.6)
-    axes.margins(y=0.18)
+    axes.margins(y=0.45 if room < NUMBER else 0.22)
     kinds = bars.groups.values()
     return [Patch(facecolor=bar.style.color, hatch="////" if bar.hatched else None, edgecolor="white") for bar in kinds]
+
+
+def _number(axes: Any, place: int, bar: Bar, look: Look, upright: bool) -> None:
+    """The bar's value beyond its error bar, on a ground of its own, so that neither that nor the grid runs through it."""
+    side = 1 if bar.value >= 0 else -1
+    end = bar.value + (bar.spread or 0) * side
+    if np.isfinite(end):
+        where = {"xytext": (0, 3.5 * side), "textcoords": "offset points", "ha": "center", "zorder": 4}
+        where |= {"va": "bottom" if side > 0 else "top", "rotation": 90 if upright else 0, "fontsize": look.small_pt}
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
+        axes.annotate(f"{bar.value:.2f}".replace("-", "−"), (place, end), bbox=ground, **where)
 
 
 def _bar_room(bars: Bars, look: Look) -> tuple[int, bool]:

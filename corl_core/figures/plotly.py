@@ -16,12 +16,12 @@ from corl_core.figures.encode import as_lists
 from corl_core.figures.gaps import of_line
 from corl_core.figures.spec import Array, Figure
 from corl_core.figures.thin import kept, points_a_line
-from corl_core.figures.traces import EDGE_AXIS, line_traces, raw_together
+from corl_core.figures.traces import EDGE_AXIS, line_traces
 
 Json = dict[str, Any]
 View = tuple[float, float]
 MARKERS_UP_TO = 12  # lines of one chart; beyond, colours and dashes tell apart what markers would crowd
-LEGEND_UP_TO = 24  # beyond, a legend is higher than its chart, and a line tells its name when pointed at
+LEGEND_UP_TO = 24  # beyond, a legend is higher than its chart, so a line tells its name when pointed at; raw lines would hide all
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,17 @@ def to_plotly(
     """
     most = max_points or points_a_line(len(figure.series))
     num_lines = sum(not line.faint for line in figure.series)
+    crowded = num_lines > LEGEND_UP_TO
     data: list[Json] = []
     shown = total = 0
     for line in figure.series:
         stretch = of_line(line, line.y)
         places = kept(line.x, line.y, most, view, settled, stretch)
-        behind = most if num_lines <= LEGEND_UP_TO else most // 2
-        raw = None if line.raw is None else kept(line.x, line.raw, behind, view, settled, stretch)
+        raw = None if line.raw is None or crowded else kept(line.x, line.raw, most, view, settled, stretch)
         data += line_traces(line, places, raw, stretch, num_lines <= MARKERS_UP_TO, _unit(figure))
         shown += int(_seen(line.x[places], view).sum())
         total += int((_seen(line.x, view) & np.isfinite(line.y)).sum())
-    if num_lines > LEGEND_UP_TO:
-        data = raw_together(data)
-    layout = _layout(figure)
+    layout = _layout(figure, not crowded and num_lines > 0)
     if any(trace.get("yaxis") == "y2" for trace in data):
         layout["yaxis2"] = EDGE_AXIS
     return Drawn([encode(trace) for trace in data], layout, shown, total, view is not None)
@@ -82,7 +80,7 @@ def _unit(figure: Figure) -> str:
     return figure.x_title.partition(" (")[0].lower()
 
 
-def _layout(figure: Figure) -> Json:
+def _layout(figure: Figure, legend: bool) -> Json:
     y_axis: Json = {"title": {"text": escape(figure.y_title)}}
     if figure.log:
         y_axis |= {"type": "log", "tickformat": "~g", "nticks": 4}  # 0.05 in place of a lone 5, and few that stand apart
@@ -98,7 +96,7 @@ def _layout(figure: Figure) -> Json:
     layout = {
         "xaxis": {"title": {"text": escape(figure.x_title)}},
         "yaxis": y_axis,
-        "showlegend": 0 < sum(not line.faint for line in figure.series) <= LEGEND_UP_TO,
+        "showlegend": legend,
         "hovermode": "closest",
     }
     return layout | (drawn_bands(figure.bands) if figure.bands else {})

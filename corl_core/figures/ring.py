@@ -7,7 +7,8 @@ often the votes it carries are right, and both numbers stand beside it.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -19,23 +20,31 @@ WRONG, MIXED, RIGHT = (0xD5, 0x5E, 0x00), (0x99, 0x99, 0x99), (0x2A, 0x8F, 0xD0)
 WIDTHS_PX = (1.2, 8.0)  # of an arrow, at agreement 0 and 1
 LABELLED_UP_TO = 6  # agents; with more, the numbers are in the hover text alone
 NODE_PX = 26
+OWN, TEACHER = "its own", "its teacher's (its moving average's)"  # whose vote an agent gets that gets no other's
+NAME_WIDTH = 14  # letters in a line beside an agent
 GAP_PX = 20  # between an arrow's end and the middle of the agent it points to
 
 
-def ring_plot(agents: Sequence[str], peers: Mapping[str, str], readings: Mapping[str, Reading] | None = None) -> Json:
-    """{"data", "layout"}; `peers` maps an agent to the one whose vote it receives, `readings` to what its arrow shows."""
+def ring_plot(
+    agents: Sequence[str], peers: Mapping[str, str], readings: Mapping[str, Reading] | None = None, own: str = OWN
+) -> Json:
+    """{"data", "layout"}; `peers` maps an agent to the one whose vote it receives, `readings` to what its arrow shows.
+
+    `own` says whose vote it is that an agent gets from itself.
+    """
     known = readings or {}
     spots = _spots(agents)
     styles = agent_styles(agents)
-    labels = {"textposition": ["bottom center" if peers.get(agent) == agent else _side(spots[agent]) for agent in agents]}
+    below = [len(agents) == 2 or peers.get(agent) == agent for agent in agents]
+    labels = {"textposition": ["bottom center" if low else _side(spots[agent]) for agent, low in zip(agents, below, strict=True)]}
     nodes = {
         "type": "scatter",
         "mode": "markers+text",
         "x": [spots[agent][0] for agent in agents],
         "y": [spots[agent][1] for agent in agents],
-        "text": [escape(agent) for agent in agents],
+        "text": [_in_lines(agent) for agent in agents],
         "marker": {"size": NODE_PX, "color": [styles[agent].color for agent in agents]},
-        "hovertext": [escape(_sentence(agent, peers, known.get(agent))) for agent in agents],
+        "hovertext": [escape(_sentence(agent, peers, known.get(agent), own)) for agent in agents],
         "hoverinfo": "text",
         "cliponaxis": False,
         "showlegend": False,
@@ -57,18 +66,30 @@ def ring_plot(agents: Sequence[str], peers: Mapping[str, str], readings: Mapping
     return {"data": [nodes], "layout": layout}
 
 
-def ring_sentence(agents: Sequence[str], peers: Mapping[str, str], readings: Mapping[str, Reading] | None = None) -> str:
+def ring_sentence(
+    agents: Sequence[str], peers: Mapping[str, str], readings: Mapping[str, Reading] | None = None, own: str = OWN
+) -> str:
     """The ring in words, also the figure's text for readers who can't see it."""
     if not peers:
         return "No votes are exchanged."
-    return " ".join(_sentence(agent, peers, (readings or {}).get(agent)) for agent in agents)
+    return " ".join(_sentence(agent, peers, (readings or {}).get(agent), own) for agent in agents)
 
 
-def _sentence(agent: str, peers: Mapping[str, str], reading: Reading | None = None) -> str:
+def _in_lines(name: str) -> str:
+    """A name over several lines, so that a long one stays within a narrow chart."""
+    return "<br>".join(escape(line) for line in textwrap.wrap(name, NAME_WIDTH)) or escape(name)
+
+
+def own_vote(labels_from: Iterable[str | None]) -> str:
+    """Whose vote it is that an agent gets from itself, by where its signals' labels come from (methods.py)."""
+    return TEACHER if "teacher" in labels_from else OWN
+
+
+def _sentence(agent: str, peers: Mapping[str, str], reading: Reading | None = None, own: str = OWN) -> str:
     giver = peers.get(agent)
     if giver is None:
         return f"{agent} receives no vote."
-    whose = "its own" if giver == agent else f"{giver}'s"
+    whose = own if giver == agent else f"{giver}'s"
     said = f"; {', '.join(numbers)}" if reading and (numbers := reading.numbers) else ""
     return f"{agent} is rewarded by {whose} vote{said}."
 

@@ -100,6 +100,7 @@ def path(points: Array, steps: Array, name: str, dash: str = "solid", color: str
     x, y = points.T.round(5).tolist()
     hover = "A %{x:.3f}, B %{y:.3f}<br>step %{text}<extra>" + escape(name) + "</extra>"
     common = {"type": "scatter", "legendgroup": name, "hovertemplate": hover}
+    common["meta"] = {"hover": "{name}: A {x}, B {y} at step {text}"}  # chart_canvas.js
     line = {"mode": "lines", "x": x, "y": y, "name": escape(name), "line": {"color": color, "width": 2.5, "dash": dash}}
     ends = {"mode": "markers", "x": [x[0], x[-1]], "y": [y[0], y[-1]], "showlegend": False, "cliponaxis": False}
     marker = {"symbol": ["circle-open", "circle"], "size": [13, 10], "color": color, "line": {"width": 2.5}}
@@ -124,6 +125,7 @@ def probabilities(steps: Array, lines: Mapping[str, tuple[Array, str, str]]) -> 
             "type": "scatter", "mode": "lines", "name": escape(label), "x": steps.tolist(), "y": values.round(5).tolist(),
             "line": {"color": color, "dash": dash, "width": 2.5}, "uid": label,
             "hovertemplate": "%{fullData.name}<br>step %{x:g}: %{y:.3f}<extra></extra>",
+            "meta": {"hover": "{name}: {y} at step {x}"},
         }
         for label, (values, color, dash) in lines.items()
     ]  # fmt: skip

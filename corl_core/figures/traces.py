@@ -16,7 +16,6 @@ from corl_core.figures.spec import Array, Series
 Json = dict[str, Any]
 EDGE_AXIS: Json = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
 TOP, BOTTOM = 0.985, 0.015
-RAW = "raw"  # tells a trace of values before smoothing
 MAX_MARKS = 200  # values at the edge that are marked for one line: the first so many
 
 
@@ -35,7 +34,7 @@ def line_traces(line: Series, places: Array, raw: Array | None, stretch: Array, 
         parts = np.split(places, cuts(stretch[places]))
         traces.append(common | look | _band(line.x, line.low, line.high, parts))
     if line.raw is not None and raw is not None:
-        faint = {"mode": "lines", "line": {"color": line.style.color, "width": 1}, "meta": RAW}
+        faint = {"mode": "lines", "line": {"color": line.style.color, "width": 1}}
         faint |= {"opacity": 0.22, "hoverinfo": "skip", "showlegend": False}
         traces.append(common | faint | _points(line.x[raw], line.raw[raw], stretch[raw]))
     main = common | _main(line, marked, unit)
@@ -104,20 +103,6 @@ def _band(x: Array, low: Array, high: Array, parts: list[Array]) -> Json:
     xs = [piece for part in parts for piece in (gap, x[part], x[part][::-1])]
     ys = [piece for part in parts for piece in (gap, low[part], high[part][::-1])]
     return {"x": np.concatenate(xs[1:]), "y": np.concatenate(ys[1:])}
-
-
-def raw_together(traces: list[Json]) -> list[Json]:
-    """The raw lines of one colour as one trace, drawn first: half as many traces for the browser."""
-    by_color: dict[str, list[Json]] = {}
-    for trace in traces:
-        if trace.get("meta") == RAW:
-            by_color.setdefault(trace["line"]["color"], []).append(trace)
-    gap = np.array([np.nan])
-    joined = [
-        own[0] | {name: np.concatenate([part for trace in own for part in (trace[name], gap)]) for name in "xy"}
-        for own in by_color.values()
-    ]
-    return joined + [trace for trace in traces if trace.get("meta") != RAW]
 
 
 def _fade(color: str, alpha: float) -> str:

@@ -46,10 +46,10 @@ def right_side(start: Array, supervision: Supervision) -> Array:
     return np.broadcast_to(given.sum(axis=-1, keepdims=True) > 1 + 1e-12, given.shape)
 
 
-def consensus(start: Array, num_generations: int, horizon: float = 400.0, sure: float = 0.9) -> Array:
+def consensus(start: Array, num_generations: int, horizon: float = 400.0, sure: float = 0.9, tolerance: float = 1e-6) -> Array:
     """How a ring ends from accuracies (..., N), by following the flow: 1 all right, 0 all wrong, NaN when undecided at
     `horizon`, shape (...)."""
-    end = trajectory(start, "ring", num_generations, np.array([0.0, horizon]), tolerance=1e-6)[-1]
+    end = trajectory(start, "ring", num_generations, np.array([0.0, horizon]), tolerance=tolerance)[-1]
     right, wrong = (end > sure).all(axis=-1), (end < 1 - sure).all(axis=-1)
     return np.where(right, 1.0, np.where(wrong, 0.0, np.nan))
 

@@ -1,5 +1,7 @@
 """What the pages share.
 
+serve.py      starts the server, with what its first page needs imported meanwhile
+heap.py       gives memory back that pages have freed
 frame.py      navigation, and the guarantee that app.py drew it
 boundary.py   where errors end and become sentences
 data.py       cached queries: runs, their configs, their metrics

@@ -57,6 +57,7 @@
     const base = data.base && bases.get(data.file)?.settled; // without a base the data are whole
     return data.data.map((trace) => ({
       ...whole(trace, base),
+      ...(trace.name && trace.showlegend !== false && data.layout.showlegend && { name: folded(trace.name, look.width) }),
       ...(trace.line && { line: { ...trace.line, color: onTheme(trace.line.color, look) } }),
       ...(trace.marker && { marker: { ...trace.marker, color: onTheme(trace.marker.color, look) } }),
     }));
@@ -84,7 +85,7 @@
       ...given,
       height,
       width: look.width,
-      margin: { l: 8, r: 8, t: 8, b: look.rows ? TITLE_PX + ROW_PX * look.rows : 8 },
+      margin: { l: 8, r: 16, t: 8, b: look.rows ? TITLE_PX + ROW_PX * look.rows : 8 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: look.text, family: look.font, size: 12 },
@@ -107,6 +108,16 @@
   const MARK_PX = 46;
   const LETTER_PX = 6.6;
 
+  // A name too long for a row of its own, in two lines; it is escaped already, so a space is never inside an entity.
+  function folded(name, width) {
+    if (!name || name.includes("<br>") || MARK_PX + LETTER_PX * name.length <= width - 60) return name;
+    const middle = name.length / 2;
+    const spaces = [...name.matchAll(/ /g)].map((found) => found.index);
+    if (!spaces.length) return name;
+    const at = spaces.reduce((best, place) => (Math.abs(place - middle) < Math.abs(best - middle) ? place : best));
+    return `${name.slice(0, at)}<br>${name.slice(at + 1)}`;
+  }
+
   function legendRows(data, width) {
     if (!data.layout.showlegend) return 0;
     let rows = 0;
@@ -115,7 +126,7 @@
       if (!trace.name || trace.showlegend === false) continue;
       const own = MARK_PX + LETTER_PX * trace.name.length;
       if (used + own > width - 60) {
-        rows += 1;
+        rows += folded(trace.name, width) === trace.name ? 1 : 2;
         used = 0;
       }
       used += own;
@@ -147,15 +158,31 @@
     // One function for good: Plotly makes the chart anew, and shows hidden lines again, when anything in its config is another.
     host.corlHome ??= { name: "Whole range", icon: Plotly.Icons.home, click: () => zoomTo(Plotly, host, null) };
     const config = { ...CONFIG, displayModeBar: data.bar ? "hover" : false, modeBarButtonsToAdd: [host.corlHome] };
-    if (data.canvas) config.modeBarButtonsToRemove = [...CONFIG.modeBarButtonsToRemove, "toImage"]; // it would lack the lines
     config.toImageButtonOptions = { format: "svg", filename: data.file };
+    if (data.canvas) {
+      host.corlPicture ??= { name: "Download as SVG", icon: Plotly.Icons.camera, click: () => picture(Plotly, host) };
+      config.modeBarButtonsToRemove = [...CONFIG.modeBarButtonsToRemove, "toImage"]; // it would lack the lines
+      config.modeBarButtonsToAdd = [host.corlPicture, host.corlHome];
+    }
     const canvas = window.corlCanvas;
     const all = traces(data, look);
     if (!data.canvas && host.corlLines) canvas.clear(host);
-    await Plotly.react(host, data.canvas ? canvas.take(host, all) : all, layout(host, look, fit(host)), config);
+    const held = data.canvas ? canvas.take(host, all) : all;
+    const frame = layout(host, look, fit(host));
+    const shown = data.canvas && JSON.stringify([held, frame]);
+    if (!shown || host.corlShown !== shown) await Plotly.react(host, held, frame, config);
+    host.corlShown = shown;
     if (data.canvas) canvas.paint(host);
     host.corlWatch ??= watch(Plotly, host);
     host.dataset.drawn = data.stamp;
+  }
+
+  // The chart as a file with its lines in it, which Plotly does not hold.
+  function picture(Plotly, host) {
+    const data = traces(host.corlData, theme(host));
+    const { width, height } = host.layout;
+    const figure = { data, layout: { ...host.layout, paper_bgcolor: theme(host).ground } };
+    return Plotly.downloadImage(figure, { format: "svg", filename: host.corlData.file, width, height });
   }
 
   function watch(Plotly, host) {
@@ -167,6 +194,7 @@
       Plotly.relayout(host, { height: fit(host), width, margin });
     });
     observer.observe(host);
+    host.on("plotly_restyle", () => host.corlLines && window.corlCanvas.paint(host)); // a line hidden in the legend
     host.on("plotly_relayouting", () => host.corlLines && window.corlCanvas.paint(host));
     host.on("plotly_relayout", (change) => {
       if (host.corlLines) window.corlCanvas.paint(host);

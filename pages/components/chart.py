@@ -52,15 +52,17 @@ def chart(
     box: Box | None = None,
     on_zoom: Callable[[], None] | None = None,
     base: str = "",
+    canvas: bool = False,
 ) -> None:
     """A Plotly description ("data" and "layout") drawn in the page's theme.
 
     Zoom and hidden lines last as long as `revision` is the same; `box` is what the chart shows at first. `on_zoom` is called
     when a person has zoomed, with the box in the component's state. `base` names the settled points it goes on from.
+    `canvas` draws the lines on a canvas, as is done where they are many: for charts that are drawn anew often.
     """
     given = {"src": plotly_js.url(), "script": plotly_js.url(plotly_js.chart_name()), "height": height, "alt": alt, "bar": bar}
     given |= {"file": key, "data": plot["data"], "layout": plot["layout"], "revision": revision or key, "base": base}
-    given |= {"canvas": not plot["layout"].get("showlegend", True) and len(plot["data"]) > LEGEND_UP_TO}
+    given |= {"canvas": canvas or (not plot["layout"].get("showlegend", True) and len(plot["data"]) > LEGEND_UP_TO)}
     given |= {"zoom": {"x": box.x, "y": box.y} if box else None}
     given["stamp"] = _digest(given)
     _chart(data=given, key=key, height="content", on_zoom_change=on_zoom or _nothing)
@@ -118,6 +120,8 @@ def _nothing() -> None:
 def _notes(figure: Figure, drawn: Drawn) -> None:
     lost = f"{figure.num_lost:,} not finite, marked at the edge" if figure.num_lost else ""
     many = "" if drawn.layout["showlegend"] else "Point at a line for its name."
+    if many and any(line.raw is not None for line in figure.series):
+        many += " Behind so many lines, the values before smoothing are not drawn."
     counts = ", ".join(note for note in (drawn.note, lost) if note)
     if words := [word for word in (f"{counts}." if counts else "", many, *figure.notes) if word]:
         st.caption(plain(" ".join(words)))
@@ -128,7 +132,17 @@ def _heading(figure: Figure, key: str, doc: str) -> None:
     row.markdown(f"**{plain(figure.title)}**", help=doc or None)
     if figure.empty:
         return
-    with row.popover("Export", icon=":material/download:", type="tertiary", key=f"{key}.export"):
+    with row:
+        _export(figure, key)
+
+
+@st.fragment
+def _export(figure: Figure, key: str) -> None:
+    """The chart's files. Drawn once they are asked for: a page of charts has dozens of these buttons."""
+    opened = st.popover("Export", icon=":material/download:", type="tertiary", key=f"{key}.export", on_change="rerun")
+    if not opened.open:
+        return
+    with opened:
         for kind in FORMATS:
             st.download_button(
                 FORMAT_WORDS.get(kind, kind.upper()),

@@ -1,14 +1,19 @@
-// Many lines in one chart: Plotly draws axes, marks and zoom, and the lines go on a canvas above them, which takes a
-// hundredth of the time of as many SVG paths. Used by chart.js where `data.canvas` is set; a line tells its name under the pointer.
+// Lines on a canvas above what Plotly draws (axes, legend, words, zoom): a hundredth of the time of as many SVG paths, and where
+// only lines have moved, Plotly need not draw at all. Used by chart.js where `data.canvas` is set; a line tells its name under
+// the pointer, in the words of its trace's `meta.hover` if it has some.
 
 (() => {
   const DASHES = { solid: [], dash: [8, 5], dot: [2, 3], dashdot: [8, 4, 2, 4] };
   const NEAR_PX = 24;
 
+  const CROWD = 24; // lines; more are drawn thin enough to tell apart, in a tenth of the time
+
   // Base64 of little-endian floats, or a list, as numbers; null is a gap.
   function numbers(values) {
     if (Array.isArray(values)) return Float64Array.from(values, (value) => value ?? NaN);
-    const bytes = Uint8Array.from(atob(values.bdata), (letter) => letter.charCodeAt(0));
+    const text = atob(values.bdata);
+    const bytes = new Uint8Array(text.length);
+    for (let place = 0; place < text.length; place += 1) bytes[place] = text.charCodeAt(place);
     return values.dtype === "f8" ? new Float64Array(bytes.buffer) : new Float32Array(bytes.buffer);
   }
 
@@ -18,24 +23,37 @@
     return probe.value;
   }
 
-  const isLine = (trace) => trace.mode.includes("lines") && trace.yaxis !== "y2";
+  const isLine = (trace) => trace.mode?.includes("lines") && trace.yaxis !== "y2";
+  const isDots = (trace) => trace.mode === "markers" && [trace.marker.symbol].flat().every((name) => /^circle(-open)?$/.test(name));
+  const onCanvas = (trace) => trace.yaxis !== "y2" && (isLine(trace) || isDots(trace));
+  const group = (trace) => trace.legendgroup ?? trace.uid ?? trace.name;
 
-  // The traces that Plotly keeps, with a ghost that spans the lines so that the axes fit them; the lines stay at the host.
+  // The traces that Plotly keeps: what is no line, a stub for each name in the legend, and a ghost that spans the lines so that
+  // the axes fit them. The lines stay at the host.
   function take(host, traces) {
-    host.corlLines = traces.filter(isLine).map((trace) => ({
+    const { xaxis, yaxis, showlegend } = host.corlData.layout;
+    const drawn = traces.filter(onCanvas);
+    host.corlLines = drawn.map((trace) => ({
       x: numbers(trace.x),
       y: numbers(trace.y),
-      color: trace.fill ? trace.fillcolor : trace.line.color,
+      color: trace.fill ? trace.fillcolor : (trace.line?.color ?? trace.marker.color),
+      width: drawn.length > CROWD ? 1 : (trace.line?.width ?? 2),
       fill: Boolean(trace.fill),
+      dots: isDots(trace) && trace.marker,
       dash: DASHES[trace.line?.dash] ?? [],
       alpha: trace.opacity ?? 1,
       name: trace.hoverinfo === "skip" ? "" : plain(trace.name),
+      hover: trace.meta?.hover,
+      text: trace.text,
+      group: group(trace),
     }));
-    const log = host.corlData.layout.yaxis?.type === "log";
-    const x = span(host.corlLines.map((line) => line.x));
-    const y = span(host.corlLines.map((line) => line.y), log ? 0 : -Infinity);
+    const log = yaxis?.type === "log";
+    const x = xaxis?.range ? [1, 1] : span(host.corlLines.map((line) => line.x));
+    const y = yaxis?.range ? [1, 1] : span(host.corlLines.map((line) => line.y), log ? 0 : -Infinity);
     const ghost = { type: "scatter", mode: "lines", x, y, line: { width: 0 }, hoverinfo: "skip", showlegend: false };
-    return [{ ...ghost, uid: "ghost" }, ...traces.filter((trace) => !isLine(trace))];
+    const named = showlegend ? drawn.filter((trace) => trace.name && trace.showlegend !== false) : [];
+    const stubs = named.map(({ text, hovertemplate, meta, ...trace }) => ({ ...trace, meta: group(trace), x: [null], y: [null] }));
+    return [{ ...ghost, uid: "ghost" }, ...traces.filter((trace) => !onCanvas(trace)), ...stubs];
   }
 
   function span(arrays, above = -Infinity) {
@@ -67,22 +85,41 @@
     for (const [side, size] of Object.entries(box)) canvas.style[side] = `${size}px`;
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    pen.lineWidth = 1; // thin enough to tell many apart, and a tenth of the time of a wider one
     const [toX, toY] = [scale(xaxis, false), scale(yaxis, true)];
+    const hidden = new Set(host._fullData.filter((trace) => trace.visible === "legendonly").map((trace) => trace.meta));
     for (const line of host.corlLines) {
+      line.hidden = hidden.has(line.group);
+      if (line.hidden) continue;
       pen.globalAlpha = line.alpha;
       pen.strokeStyle = pen.fillStyle = line.color;
+      pen.lineWidth = line.width;
       pen.setLineDash(line.dash);
+      if (line.dots) dots(pen, line, toX, toY);
+      else trail(pen, line, toX, toY);
+    }
+  }
+
+  function trail(pen, line, toX, toY) {
+    pen.beginPath();
+    let down = false;
+    for (let place = 0; place < line.x.length; place += 1) {
+      const [x, y] = [toX(line.x[place]), toY(line.y[place])];
+      const there = Number.isFinite(x) && Number.isFinite(y);
+      if (there && down) pen.lineTo(x, y);
+      else if (there) pen.moveTo(x, y);
+      down = there;
+    }
+    if (line.fill) pen.fill();
+    else pen.stroke();
+  }
+
+  function dots(pen, { x, y, dots: { size, symbol, line } }, toX, toY) {
+    pen.lineWidth = line?.width ?? 1;
+    for (let place = 0; place < x.length; place += 1) {
+      const at = (list) => (Array.isArray(list) ? list[place] : list);
       pen.beginPath();
-      let down = false;
-      for (let place = 0; place < line.x.length; place += 1) {
-        const [x, y] = [toX(line.x[place]), toY(line.y[place])];
-        const there = Number.isFinite(x) && Number.isFinite(y);
-        if (there && down) pen.lineTo(x, y);
-        else if (there) pen.moveTo(x, y);
-        down = there;
-      }
-      if (line.fill) pen.fill();
+      pen.arc(toX(x[place]), toY(y[place]), at(size) / 2, 0, 2 * Math.PI);
+      if (at(symbol) === "circle") pen.fill();
       else pen.stroke();
     }
   }
@@ -114,7 +151,7 @@
     const [toX, toY] = [scale(xaxis, false), scale(yaxis, true)];
     let best = { away: NEAR_PX };
     for (const line of host.corlLines) {
-      if (!line.name) continue;
+      if (!line.name || line.hidden) continue;
       for (let place = 0; place < line.x.length; place += 1) {
         const across = Math.abs(toX(line.x[place]) + xaxis._offset - left);
         if (across >= best.away) continue;
@@ -123,9 +160,10 @@
       }
     }
     if (!best.line) return;
-    const { x, y, name } = best.line;
+    const { x, y, name, hover, text } = best.line;
     const short = (value) => Number(value.toPrecision(4)).toLocaleString("en");
-    words.textContent = `${name}: ${short(y[best.place])} at ${short(x[best.place])}`;
+    const told = { name, x: short(x[best.place]), y: short(y[best.place]), text: text?.[best.place] };
+    words.textContent = (hover ?? "{name}: {y} at {x}").replace(/{(\w+)}/g, (_, field) => told[field]);
     const css = getComputedStyle(host);
     const look = { background: css.getPropertyValue("--st-background-color") || "#fff", color: "inherit" };
     Object.assign(words.style, look, { padding: "2px 8px", border: `1px solid ${best.line.color}`, fontSize: "13px" });

@@ -4,10 +4,10 @@ import streamlit as st
 
 from corl_core import ring
 from corl_core.config import RunConfig
-from corl_core.figures.ring import ring_plot, ring_sentence
+from corl_core.figures.ring import own_vote, ring_plot, ring_sentence
 from corl_core.methods import SIGNALS
 from corl_core.tiny_names import FAMILIES, SCHOOLS, find_school, is_tiny
-from pages.components import agents, draft, signals
+from pages.components import agent_settings, agents, draft, signals
 from pages.components.chart import chart
 from pages.components.fields import problem
 from pages.components.text import plain
@@ -46,8 +46,10 @@ def ring_drawing(config: RunConfig | None) -> None:
     given = draft.get("ring") or names
     order = names if isinstance(given, dict) else given
     peers = config.peers() if config else _likely_peers(given)
-    sentence = ring_sentence(names, peers) if peers else f"No votes are exchanged: each agent is rewarded by {signals.words()}."
-    chart(ring_plot(order, peers), "ring", sentence, height=230, bar=False)
+    own = own_vote(SIGNALS[name].labels_from for name in signals.chosen())
+    unvoted = f"No votes are exchanged: each agent is rewarded by {signals.words()}."
+    sentence = ring_sentence(names, peers, own=own) if peers else unvoted
+    chart(ring_plot(order, peers, own=own), "ring", sentence, height=230, bar=False)
     st.caption(plain(sentence))
 
 
@@ -79,6 +81,7 @@ def _agent(place: int, count: int, problems: dict[str, str]) -> None:
         first, alone = place == 0, count == 1
         st.button(":material/arrow_upward:", earlier, "Earlier on the ring", agents.swap, disabled=first, **look)
         st.button(":material/close:", remove, "Remove this agent", agents.remove, disabled=alone, **look)
+    agent_settings.editor(path)
 
 
 def _problems(path: str, problems: dict[str, str]) -> None:

@@ -26,6 +26,7 @@ MEASURES = {
     "both_wrong": "Both wrong",
 }
 UNREADABLE = "Not known: the metrics can't be read; the note above says why."
+LONG_NAME = 20  # letters
 WAITING = "No values yet. They show here as soon as the first step is done."
 NO_TRUTH = "No values: this needs ground truth, which the questions may not have."
 ONE_AGENT = "This compares two agents, and the cohort has one."
@@ -94,15 +95,16 @@ def show(known: Known, agents: list[str], smoothing: float, measure: str) -> Non
 
 def _standing(history: pd.DataFrame, agents: list[str]) -> None:
     """Each agent's last held-out accuracy, and how far it has come."""
+    about = describe("eval/accuracy").doc
     with st.container(horizontal=True):
         for agent in agents:
             line = agent_line(history, "eval/accuracy", agent)["value"].dropna()
             if len(line):
                 gain = f"{line.iloc[-1] - line.iloc[0]:+.3f}" if len(line) > 1 else None
                 words = "since the start" if gain else None
-                value, label = f"{line.iloc[-1]:.3f}", f"{plain(agent)} accuracy"
-                with st.container(width=220):
-                    st.metric(label, value, gain, border=True, delta_description=words)
+                with st.container(width=300 if len(agent) > LONG_NAME else 220, border=True):
+                    st.caption(plain(agent))
+                    st.metric("Accuracy", f"{line.iloc[-1]:.3f}", gain, help=about, delta_description=words)
 
 
 def _card(known: Known, figure: Figure, key: str, metric: str, unreadable: bool) -> None:

@@ -6,6 +6,7 @@ nobody changes them. The readers keep what they read and ask the store for what 
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,7 @@ from corl_core.figures.palette import group_slots as group_slots_of
 from corl_core.figures.palette import run_slots
 from corl_core.runs import queue_dispatch
 from corl_core.runs.folder import Run, Status, all_runs, default_runs_dir
-from corl_core.runs.labels import shown_name
+from corl_core.runs.labels import labels
 from corl_core.runs.settle import settle
 from corl_core.tracking import reader
 from corl_core.tracking.closing import close_later
@@ -43,7 +44,7 @@ class Known:
     @property
     def name(self) -> str:
         """What a person calls it: the name they gave it, else its configuration's."""
-        return shown_name(self.run)
+        return labels(self.run).name or self.config.name
 
     @property
     def label(self) -> str:
@@ -76,7 +77,7 @@ def config_of(run: Run) -> RunConfig:
     return _config(str(path), path.stat().st_mtime_ns)
 
 
-@st.cache_resource(max_entries=2000, show_spinner=False)
+@lru_cache(maxsize=2000)
 def _config(path: str, stamp_ns: int) -> RunConfig:
     return Run(Path(path).parent).config
 

@@ -34,8 +34,8 @@ def show(findings: list[Finding]) -> None:
         st.button(
             f"Repair {mendable}", type="primary", icon=":material/build:", key="doctor.repair", disabled=not may_act(),
             on_click=_repair,
-            help="Writes down what dead runs came to, ends processes of this user whose run is gone, removes old locks and "
-            "unfinished files. Each is looked at again first.",
+            help="Writes down what dead runs came to, ends processes of this user whose run is gone, wakes the queue, removes "
+            "old locks and unfinished files. Each is looked at again first.",
         )  # fmt: skip
     for finding in findings:
         if finding.level == "ok":

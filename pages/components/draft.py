@@ -93,9 +93,10 @@ def _forget_old_method() -> None:
 
 def optional_text(path: str) -> bool:
     """Whether None stands for an empty text in this field."""
-    return path in _OPTIONAL or path.endswith(".school")
+    return path in _OPTIONAL or (path.startswith("agents.") and path.rpartition(".")[2] in _OPTIONAL_OF_AGENT)
 
 
+_OPTIONAL_OF_AGENT = {"school", "revision", "gguf_file", "tokenizer", "prompt_template", "system_prompt"}
 _OPTIONAL = {
     "data.eval",
     "data.config",
@@ -116,7 +117,20 @@ def checked() -> Checked:
     try:
         return Checked(RunConfig.model_validate(values()), {})
     except ValueError as error:
-        return Checked(None, config_problems(error))
+        problems, twice = config_problems(error), _used_twice(values()["agents"])
+        if twice and "is used twice" in problems.get("", ""):
+            del problems[""]  # it is said beside the field
+        return Checked(None, twice | problems)
+
+
+def _used_twice(agents: list[dict[str, Any]]) -> dict[str, str]:
+    """The fields of names that an agent before has: the configuration compares names only once each field is right by itself."""
+    names = [agent["name"] for agent in agents]
+    return {
+        f"agents.{place}.name": f"the name '{name}' is used twice; every agent needs its own"
+        for place, name in enumerate(names)
+        if name and name in names[:place]
+    }
 
 
 def command(config: RunConfig) -> str:
@@ -143,7 +157,7 @@ def cost(config: RunConfig) -> str:
     """How much each agent will sample, in words."""
     grpo = config.grpo
     completions = grpo.max_steps * grpo.questions_per_step * grpo.num_generations
-    tokens = completions * grpo.max_completion_length
+    tokens = completions * config.longest_completion
     return (
         f"Each agent samples {completions:,} completions "
         f"({grpo.max_steps:,} steps × {grpo.questions_per_step:,} questions × "

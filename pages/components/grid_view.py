@@ -98,7 +98,7 @@ def _cost(open_cells: list[grids.Cell]) -> str:
     if not configs:
         return "Nothing is left to queue."
     sampled = sum(map(grids.completions, configs))
-    tokens = sum(grids.completions(config) * config.grpo.max_completion_length for config in configs)
+    tokens = sum(grids.completions(config) * config.longest_completion for config in configs)
     return f"To queue: {len(configs)}, which sample {sampled:,} completions, at most {tokens:,} tokens."
 
 

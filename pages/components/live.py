@@ -71,7 +71,7 @@ def _card(run: Known) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.page_link(
             "pages/run.py",
-            label=plain(f"{run.config.name}, seed {run.config.seed}"),
+            label=plain(f"{run.name}, seed {run.config.seed}"),
             query_params={"run": run.id},
             icon=":material/show_chart:",
         )
@@ -107,7 +107,9 @@ def speed_words(known: Known) -> str:
 
 def _rate(steps_per_s: float) -> str:
     """Steps a second, or seconds a step where that reads better."""
-    return f"{steps_per_s:.3g} steps/s" if steps_per_s >= 0.5 else f"{duration(1 / steps_per_s)} a step"
+    if steps_per_s < 0.5:
+        return f"{duration(1 / steps_per_s)} a step"
+    return f"{steps_per_s:.3g} step{'' if f'{steps_per_s:.3g}' == '1' else 's'}/s"
 
 
 def logs(known: Known, agents: list[str]) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from corl_core import answers
-from corl_core.config import RunConfig
+from corl_core.config import AgentConfig, DataConfig, RunConfig
 from corl_core.data import uploads
 from corl_core.data.checks import Finding
 from corl_core.data.hub import is_dataset_id
@@ -25,8 +25,8 @@ ROWS, PAIRS = 20, 50
 WIDTHS = {"Where": 70, "True answer": 90, "Counted as": 90, "Numbers changed": 130}
 MARKS = {"ok": ":green[:material/check:]", "note": ":gray[:material/info:]"}
 MARKS |= {"warning": ":orange[:material/warning:]", "refusal": ":red[:material/block:]"}
-READ = ("seed", "method", "agents", "data")  # what preflight reads of a configuration, and these:
-READ_GRPO = ("max_steps", "questions_per_step", "num_generations", "max_completion_length")
+READ = ("seed", "method", "agents", "data", "device", "launcher", "ray")  # what preflight reads of a configuration, and these:
+READ_GRPO = ("max_steps", "questions_per_step", "num_generations", "max_completion_length", "gradient_accumulation_steps")
 _ASKED, _NAMES = "preview.asked", "preview.names"
 
 
@@ -149,15 +149,26 @@ def _table(frame: pd.DataFrame, alt: str) -> None:
 
 
 def _prompt(found: Report) -> None:
-    data, agents = draft.checked().config.data, draft.get("agents")
+    config = draft.checked().config
     st.markdown("**What the models read**")
+    readers: dict[str, tuple[DataConfig, list[AgentConfig]]] = {}
+    for agent in config.agents:
+        data = config.for_agent(agent.name).data
+        readers.setdefault(data.model_dump_json(), (data, []))[1].append(agent)
+    for data, agents in readers.values():
+        if len(readers) > 1:
+            st.caption(f"Read by {', '.join(agent.name for agent in agents)}:")
+        _prompt_of(data, agents, found.train.questions[0].question)
+
+
+def _prompt_of(data: DataConfig, agents: Sequence[AgentConfig], question: str) -> None:
     if data.system_prompt and data.chat_template != "never":
         st.caption("As the system message, where there is a chat template:")
         _verbatim(data.system_prompt)
-    _verbatim(data.prompt_template.format(question=found.train.questions[0].question))
+    _verbatim(data.prompt_template.format(question=question))
     if data.chat_template == "always":
         st.caption("As the user's message, in each model's own chat template.")
-    elif data.chat_template == "never" or all(is_tiny(agent["model"]) for agent in agents):
+    elif data.chat_template == "never" or all(is_tiny(agent.model) for agent in agents):
         st.caption("Exactly this text, which the models continue.")
     else:
         st.caption("As the user's message where a model has a chat template; a base model without one continues this text.")

@@ -15,7 +15,7 @@ from pages.components.text import cohort, plain, state_badge
 
 SHOWN = 25
 CPU_HELP = "Cores that agents may take at a time. An agent takes one for each of its threads; a run that needs more runs alone."
-GPU_HELP = "Agents that share one GPU. The queue puts each cohort on the GPU with the fewest."
+GPU_HELP = "Processes of agents that share one GPU. The queue puts each agent on the GPU with the fewest."
 MOVES = {"first": "To the front", "up": "One place up", "down": "One place down", "last": "To the end"}
 
 
@@ -106,9 +106,10 @@ def _link(known: Known) -> None:
 
 
 def _needs(known: Known) -> str:
-    taken = need(known.config, visible_gpus(), known.run.gpu)
+    taken = need(known.config, visible_gpus(), known.run.places)
     if taken.on_gpu:
-        return f"{taken.agents} agents on {f'GPU {plain(taken.gpu)}' if taken.gpu else 'a GPU'}"
+        chosen = ", ".join(map(plain, taken.gpus))
+        return f"{taken.num_places} {'places' if taken.num_places > 1 else 'place'} on {f'GPU {chosen}' if chosen else 'any GPU'}"
     return f"{taken.cores} CPU slots" if taken.cores != 1 else "1 CPU slot"
 
 

@@ -10,6 +10,7 @@ from corl_core.figures.compare import Facts, Group
 from corl_core.figures.ends import results_tex, summary
 from corl_core.figures.text import for_cell
 
+TABLE_ALT = "First, final and best value of each metric, by group"
 SPREAD = "Sample standard deviation over the runs."
 ABOUT = {
     "N": "Runs of the group that have a value.",
@@ -37,7 +38,7 @@ def show(
         for name, about in ABOUT.items()
         if name in table
     }
-    st.dataframe(table, column_config=columns, hide_index=True, alt="First, final and best value of each metric, by group")
+    st.dataframe(table, column_config=columns, hide_index=True, placeholder="–", alt=TABLE_ALT)
     files = {"csv": partial(_csv, table), "tex": partial(results_tex, history, metrics, groups)}
     with st.container(horizontal=True):
         for word, (kind, made) in zip(("CSV", "LaTeX"), files.items(), strict=True):

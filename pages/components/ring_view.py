@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from corl_core.figures.ring import ring_plot, ring_sentence
+from corl_core.figures.ring import own_vote, ring_plot, ring_sentence
 from corl_core.figures.ring_values import WINDOW, ring_readings
 from pages.components import data
 from pages.components.chart import chart
@@ -34,11 +34,12 @@ def show(known: Known) -> None:
         step = min(_step(known.status.max_steps or newest + 1) - 1, newest)
         readings = ring_readings(metrics.frame, peers, step)
         st.caption(f"Steps {max(0, step - WINDOW + 1):,} to {step:,}" + (", the newest" if step == newest else ""))
+        own = own_vote(signal.labels_from for signal in known.config.signals.values())
         drawing, words = st.columns([3, 2], vertical_alignment="center")
         with drawing:
-            alt = ring_sentence(agents, peers, readings)
-            chart(ring_plot(order, peers, readings), "run.ring", alt, height=HEIGHT, bar=False, revision=known.id)
-        words.markdown("\n".join(f"- {plain(ring_sentence([agent], peers, readings))}" for agent in agents))
+            alt, plot = ring_sentence(agents, peers, readings, own), ring_plot(order, peers, readings, own)
+            chart(plot, "run.ring", alt, height=HEIGHT, bar=False, revision=known.id)
+        words.markdown("\n".join(f"- {plain(ring_sentence([agent], peers, readings, own))}" for agent in agents))
 
 
 def _step(max_steps: int) -> int:

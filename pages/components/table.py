@@ -9,7 +9,7 @@ from corl_core.runs.labels import labels
 from pages.components import access, actions, data
 from pages.components.boundary import unread
 from pages.components.data import Known
-from pages.components.text import STATE_COLORS, cohort, moment
+from pages.components.text import STATE_COLORS, cohort, first_start, moment
 
 COLUMNS = {
     "state": st.column_config.MultiselectColumn(
@@ -76,6 +76,7 @@ def show(runs: list[Known]) -> list[Known]:
         key=f"runs.{hash(tuple(ids))}",
         on_select="rerun",
         selection_mode="multi-row",
+        placeholder="–",
         alt="Table of runs",
     )
     return [runs[row] for row in event.selection.rows if row < len(runs)]
@@ -115,7 +116,7 @@ def _row(run: Known, trend: list[float], agreement: float | None) -> dict:
         "agreement": agreement,
         "alarms": list(dict.fromkeys(alarm.title for alarm in status.raised)),
         "tags": list(labels(run.run).tags),
-        "started": moment(status.started or status.created),
+        "started": moment(first_start(status) or status.created),
         "reason": status.reason,
         "id": run.id,
     }

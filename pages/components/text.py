@@ -50,11 +50,20 @@ def moment(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, zone()).strftime("%Y-%m-%d %H:%M %Z")
 
 
+def first_start(status: Status) -> float | None:
+    """When the run's first step began, whatever was resumed since; None when it is not known or there was none."""
+    return status.first_started or (None if status.attempt_step else status.started)
+
+
 def since(status: Status) -> str:
-    """When a run started, or when it was created while it hasn't."""
-    if status.started is None:
-        return f"Created {moment(status.created)}"
-    return f"Started {moment(status.started)}"
+    """When a run started, or when it was created while it hasn't; when it was last resumed; and where its agents are."""
+    first = first_start(status)
+    words = f"Created {moment(status.created)}" if first is None else f"Started {moment(first)}"
+    if status.attempt > 1 and status.started not in (None, first):
+        words += f". Resumed at step {status.attempt_step:,}, {moment(status.started)}"
+    if status.placement:
+        words += f". {plain(status.placement)}"
+    return words
 
 
 def short_moment(unix_s: float) -> str:

@@ -1,17 +1,19 @@
 """Theory: the charts of what should happen. The maths is in corl_core/theory, the drawing in corl_core/figures/theory.py."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from corl_core.figures import theory as drawing
 from corl_core.figures.palette import COLORS
 from corl_core.theory import meanfield, phase, replicator
 from corl_core.theory.simulate import simulate
-from pages.components import curves, theory
+from pages.components import curves, link, theory
+from pages.components.boundary import guard
 from pages.components.chart import chart
 from pages.components.text import plain
 from pages.components.theory import Setting
@@ -41,15 +43,32 @@ CASES = {
 }
 
 
+def explore(notices: DeltaGenerator) -> None:
+    """The settings and the charts that follow them, drawn anew by themselves when a setting changes."""
+
+    @st.fragment
+    def part() -> None:
+        with guard():
+            theory.examples()
+            setting = theory.controls()
+            other = theory.choose_other()
+            planes(setting, other)
+            several_answers(setting)
+            with notices:
+                link.show()
+
+    part()
+
+
 def planes(setting: Setting, other: str) -> None:
     """The comparison and Co-RL side by side, and the same paths over time."""
     names = [chr(ord("A") + place) for place in range(setting.agents)]
-    steps = np.linspace(0, setting.steps, NUM_POINTS)
-    runs = {kind: paths(setting, kind, steps) for kind in (other, "ring")}
+    steps = times(setting)
+    runs = {kind: paths(setting, kind) for kind in (other, "ring")}
     for column, (kind, points) in zip(st.columns(2), runs.items(), strict=True):
         with column, st.container(border=True, height="stretch"):
             st.markdown(f"**{TITLES[kind]}**")
-            chart(_plane(setting, kind, points, steps), f"theory.{kind}", _alt(kind, points), HEIGHT)
+            chart(_plane(setting, kind, points, steps), f"theory.{kind}", _alt(kind, points), HEIGHT, canvas=True)
             ends = dict(zip(names, points[-1].mean(axis=0).tolist(), strict=True))  # over the questions followed
             words = theory.mean_words(ends) if setting.mirror else theory.outcome_words(ends)
             st.markdown(f"{words} Mean accuracy {points[0].mean():.2f} → **{points[-1].mean():.2f}**.")
@@ -60,12 +79,18 @@ def planes(setting: Setting, other: str) -> None:
             lines[f"{name}, {TITLES[kind]}"] = (points[:, 0, place], COLORS[place], dash)
     with st.container(border=True):
         st.markdown("**Accuracy over training**", help="Of the first question. A step is one GRPO update of every agent.")
-        chart(drawing.probabilities(steps, lines), "theory.over_time", "Accuracy of A and B over steps", 220)
+        chart(drawing.probabilities(steps, lines), "theory.over_time", "Accuracy of A and B over steps", 220, canvas=True)
 
 
-def paths(setting: Setting, kind: str, steps: np.ndarray) -> np.ndarray:
+def times(setting: Setting) -> np.ndarray:
+    """The steps at which paths are drawn: (T,)."""
+    return np.linspace(0, setting.steps, NUM_POINTS)
+
+
+@lru_cache(maxsize=64)
+def paths(setting: Setting, kind: str) -> np.ndarray:
     """The mean paths of all questions that are followed: (T, S, N)."""
-    return meanfield.trajectory(np.array(setting.starts), kind, setting.size, steps, setting.eta, tolerance=1e-6)
+    return meanfield.trajectory(np.array(setting.starts), kind, setting.size, times(setting), setting.eta, tolerance=1e-6)
 
 
 def _plane(setting: Setting, kind: str, points: np.ndarray, steps: np.ndarray) -> dict:
@@ -84,6 +109,7 @@ def _plane(setting: Setting, kind: str, points: np.ndarray, steps: np.ndarray) -
     return drawing.plane(traces, "Accuracy of A", "Accuracy of B")
 
 
+@lru_cache(maxsize=64)
 def walks(setting: Setting, kind: str) -> list[np.ndarray]:
     """A sampled path for each question that is followed: (steps + 1, 2). Two logits part at twice the rate of one log-odds."""
     p = np.array(setting.starts)
@@ -91,12 +117,12 @@ def walks(setting: Setting, kind: str) -> list[np.ndarray]:
     return list(found.accuracy.transpose(1, 0, 2)[..., :2])
 
 
-@cache
+@lru_cache(maxsize=64)
 def _ends(size: int, rest: tuple[float, ...]) -> np.ndarray:
     """How a ring ends from each start of A and B (MAP_SIDE squared), the others at `rest`."""
     a, b = (part.ravel() for part in np.meshgrid(MAP_SIDE, MAP_SIDE))
     starts = np.column_stack([a, b, np.tile(rest, (a.size, 1))])
-    return phase.consensus(starts, size, MAP_HORIZON).reshape(MAP_SIDE.size, -1)
+    return phase.consensus(starts, size, MAP_HORIZON, tolerance=1e-3).reshape(MAP_SIDE.size, -1)
 
 
 def _alt(kind: str, points: np.ndarray) -> str:
@@ -111,7 +137,7 @@ def several_answers(setting: Setting) -> None:
     labels = {name: case.label for name, case in CASES.items()}
     case = CASES[curves.choose("Case", labels, "differ", "case", "What A and B answer at the start.")]
     st.caption(plain(f"Truth, wrong 1, wrong 2: A answers {_shares(case.a)}, B answers {_shares(case.b)}. K = {setting.size}."))
-    steps = np.linspace(0, setting.steps, NUM_POINTS)
+    steps = times(setting)
     for column, kind in zip(st.columns(2), ("self", "ring"), strict=True):
         path = replicator.evolve(np.array([case.a, case.b]), kind, setting.size, steps, setting.eta, tolerance=1e-4)
         lines = {
@@ -121,7 +147,8 @@ def several_answers(setting: Setting) -> None:
         }
         with column, st.container(border=True):
             st.markdown(f"**{TITLES[kind]}**")
-            chart(drawing.probabilities(steps, lines), f"theory.answers.{kind}", f"Answers of A and B under {TITLES[kind]}", 240)
+            told = f"Answers of A and B under {TITLES[kind]}"
+            chart(drawing.probabilities(steps, lines), f"theory.answers.{kind}", told, 240, canvas=True)
             st.markdown(theory.outcome_words({"A": float(path[-1, 0, 0]), "B": float(path[-1, 1, 0])}))
 
 

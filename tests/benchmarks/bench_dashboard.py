@@ -1,11 +1,14 @@
 """How long a person waits: Compare beside MLflow's own chart view, of the same runs in the same store, in the same browser.
 
     python -m tests.benchmarks.bench_dashboard RUNS_DIR [--repeats 3] [--overview RUNS_DIR_OF_300] [--remote]
+    python -m tests.benchmarks.bench_dashboard RUNS_DIR --redraws    # Compare's redraws alone, without MLflow
+    python -m tests.benchmarks.bench_dashboard RUNS_DIR --theory     # the Theory page alone; the folder may be empty
 
 RUNS_DIR is made when it is missing (big_store.py: 100 runs × 20 metrics × 1,000 steps). Both views show 50 runs × 4 metrics.
 Each repeat opens MLflow, then Compare, in a fresh window with a filled cache; the clock runs from the address to four charts
-that hold 50 lines each. Then Compare's smoothing and x axis are changed. A busy machine slows both: read the ratios. With
---remote, a dashboard on the same store through MLflow's server (HTTP) is opened too, first with nothing kept, then again.
+that hold 50 lines each. Then Compare's smoothing and x axis are changed (page_clock.py). A busy machine slows both: read the
+ratios. With --remote, a dashboard on the same store through MLflow's server (HTTP) is opened too, first with nothing kept, then
+again.
 """
 
 import argparse
@@ -17,13 +20,16 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from tests.benchmarks.bench_theory import theory
 from tests.benchmarks.big_store import SHOWN, START, make
+from tests.benchmarks.page_clock import START as START_CLOCK
+from tests.benchmarks.page_clock import Redraw, busy, redraw, table
 
 PROJECT = Path(__file__).resolve().parents[2]
 RUNS, CHARTS = 50, 4
@@ -60,7 +66,8 @@ def served(command: list[str], url: str, **env: str) -> Iterator[psutil.Process]
 
 def dashboard(runs_dir: Path, port: int, **env: str):
     """A dashboard on these runs."""
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.port", str(port)]
+    command = [sys.executable, "-m", "pages.components.serve", "run", "app.py", "--server.headless", "true"]
+    command += ["--server.port", str(port)]
     return served(command, f"http://127.0.0.1:{port}/_stcore/health", CORL_RUNS=str(runs_dir.resolve()), **env)
 
 
@@ -111,38 +118,21 @@ def opened(page: Any, url: str, condition: str, arg: Any) -> float:
     return timed(go)[0]
 
 
-def busy(page: Any, server: psutil.Process) -> tuple[float, float]:
-    """CPU seconds so far of the browser's pages and of the server: unlike wall time, other work does not add to them."""
-    in_pages = 0.0
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if "--type=renderer" in " ".join(child.cmdline()):
-                in_pages += sum(child.cpu_times()[:2])
-    return in_pages, sum(server.cpu_times()[:2])
-
-
-def redraws(page: Any, server: psutil.Process) -> dict[str, tuple[float, float, float]]:
-    """Change → seconds until all four charts are drawn anew, of them CPU in the page and CPU in the server."""
-    found = {}
-    for word, name in CHANGES:
-        page.wait_for_timeout(2000)
-        old, before = page.evaluate(OURS_DONE, None), busy(page, server)
-
-        def change(word: str = word, old: list[str] = old) -> None:
-            page.get_by_text(word, exact=True).first.click()
-            page.wait_for_function(OURS_DONE, arg=old, polling=20)
-
-        seconds, _ = timed(change)
-        after = busy(page, server)
-        found[name] = (seconds, after[0] - before[0], after[1] - before[1])
-    return found
+def redraws(page: Any, server: psutil.Process, repeats: int) -> str:
+    """Compare's smoothing and x axis changed in turn: the table."""
+    found: dict[str, list[Redraw]] = {}
+    for _ in range(repeats):
+        for word, name in CHANGES:
+            click = page.get_by_text(word, exact=True).first.click
+            found.setdefault(name, []).append(redraw(page, server, click, CHARTS))
+    return table(f"Compare, {RUNS} runs × {CHARTS} metrics, change", found)
 
 
 def idle(page: Any, server: psutil.Process, seconds: float = 10.0) -> tuple[float, float]:
     """CPU of page and server, as a share of one core, while nobody does anything."""
-    before = busy(page, server)
+    before = busy(server)
     page.wait_for_timeout(1000 * seconds)
-    after = busy(page, server)
+    after = busy(server)
     return (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds
 
 
@@ -156,6 +146,7 @@ def measure(given: argparse.Namespace) -> None:
         pages = [browser.new_context(viewport=WINDOW).new_page() for _ in range(2)]
         for page in pages:
             page.set_default_timeout(240_000)
+            page.add_init_script(START_CLOCK)
         show_all_in_mlflow(pages[0], mlflow_url(port))
         url = compare_url(port + 1, given.runs_dir)
         first = opened(pages[1], url, OURS_DONE, None)
@@ -167,8 +158,7 @@ def measure(given: argparse.Namespace) -> None:
             ours.append(opened(pages[1], url, OURS_DONE, None))
             print(f"MLflow {theirs[-1]:6.1f} s   Compare {ours[-1]:6.1f} s   ratio {theirs[-1] / ours[-1]:.1f}", flush=True)
         print(f"median ratio {statistics.median(t / o for t, o in zip(theirs, ours, strict=True)):.1f}", flush=True)
-        for name, (seconds, in_page, in_server) in redraws(pages[1], server).items():
-            print(f"redraw, {name:14s} {seconds:5.2f} s   CPU: page {in_page:.2f} s, server {in_server:.2f} s", flush=True)
+        print(redraws(pages[1], server, given.repeats), flush=True)
         in_page, in_server = idle(pages[1], server)
         print(f"idle: page {100 * in_page:.1f} %, server {100 * in_server:.1f} % of a core", flush=True)
         if given.remote:
@@ -181,15 +171,40 @@ def measure(given: argparse.Namespace) -> None:
 
 def overview(given: argparse.Namespace) -> None:
     """First open of Overview: a new dashboard, a new window."""
-    from playwright.sync_api import sync_playwright
-
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
-    with sync_playwright() as started, dashboard(given.overview, given.port + 3):
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+    with _window(given.overview, given.port + 3) as (page, _, address):
+        browser = page.context.browser
         for words in ("first", "second"):
             page = browser.new_context(viewport=WINDOW).new_page()
             done = "() => document.querySelector('[data-testid=stDataFrame] canvas')"
-            print(f"Overview, 300 runs, {words} open: {opened(page, f'http://127.0.0.1:{given.port + 3}', done, None):.2f} s")
+            print(f"Overview, 300 runs, {words} open: {opened(page, address, done, None):.2f} s", flush=True)
+
+
+def compare_redraws(given: argparse.Namespace) -> None:
+    """The redraws of Compare alone."""
+    with _window(given.runs_dir, given.port + 1) as (page, server, _):
+        opened(page, compare_url(given.port + 1, given.runs_dir), OURS_DONE, None)
+        print(redraws(page, server, given.repeats), flush=True)
+
+
+def theory_page(given: argparse.Namespace) -> None:
+    """The Theory page alone."""
+    given.runs_dir.mkdir(parents=True, exist_ok=True)
+    with _window(given.runs_dir, given.port + 1) as (page, server, address):
+        print(theory(page, server, address, given.repeats), flush=True)
+
+
+@contextmanager
+def _window(runs_dir: Path, port: int) -> Iterator[tuple[Any, psutil.Process, str]]:
+    """A window with a clock, and a new dashboard: its server and its address."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    with sync_playwright() as started, dashboard(runs_dir, port) as server:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_context(viewport=WINDOW).new_page()
+        page.set_default_timeout(120_000)
+        page.add_init_script(START_CLOCK)
+        yield page, server, f"http://127.0.0.1:{port}"
         browser.close()
 
 
@@ -207,9 +222,14 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, default=8630)
     parser.add_argument("--overview", type=Path, help="a folder for 300 runs; leaves Overview out when not given")
     parser.add_argument("--remote", action="store_true", help="also through MLflow's server")
+    parser.add_argument("--redraws", action="store_true", help="Compare's redraws alone")
+    parser.add_argument("--theory", action="store_true", help="the Theory page alone")
     arguments = parser.parse_args()
+    if arguments.theory:
+        theory_page(arguments)
+        sys.exit()
     make(arguments.runs_dir)
-    measure(arguments)
+    (compare_redraws if arguments.redraws else measure)(arguments)
     if arguments.overview:
         make(arguments.overview, num_runs=300, num_steps=20)
         overview(arguments)

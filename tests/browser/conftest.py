@@ -46,7 +46,7 @@ def dashboard(runs_dir: Path, wait_for) -> str:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command = [sys.executable, "-m", "pages.components.serve", "run", "app.py", "--server.headless", "true"]
     command += ["--server.port", str(port)]
     log = (runs_dir.parent / "dashboard.log").open("wb")
     server = subprocess.Popen(command, cwd=PROJECT, env=os.environ | {"CORL_RUNS": str(runs_dir)}, stdout=log, stderr=log)

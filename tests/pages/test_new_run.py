@@ -174,3 +174,52 @@ def test_what_only_the_old_method_had_is_forgotten(app, empty_store):
     field(at, "method").select("intuitor").run()
     assert "vote" not in shown_yaml(at) and "checkpoint" not in shown_yaml(at)["eval"]
     assert not at.button(key="launch").disabled
+
+
+def test_an_agent_s_own_settings_are_behind_a_switch_and_reach_the_yaml(app, empty_store, said):
+    at = app(empty_store, "new_run")
+    assert not [widget for widget in at.number_input if widget.key.endswith("agents.1.temperature")]
+    field(at, "agents.1.more").set_value(True).run()
+    field(at, "agents.1.temperature").set_value(0.5).run()
+    field(at, "agents.1.prompt_template").set_value("Q: {question}").run()
+    field(at, "agents.1.chat_template").select("never").run()
+    assert not at.exception
+    own = shown_yaml(at)["agents"][1]
+    assert (own["temperature"], own["prompt_template"], own["chat_template"]) == (0.5, "Q: {question}", "never")
+    assert "temperature" not in shown_yaml(at)["agents"][0]
+    field(at, "agents.1.prompt_template").set_value("no question").run()
+    assert "has no" in said(at) and at.button(key="launch").disabled and not at.exception
+    field(at, "agents.1.prompt_template").set_value("").run()
+    assert "prompt_template" not in shown_yaml(at)["agents"][1]
+
+
+def test_adapters_are_switched_on_with_their_defaults_and_an_added_agent_has_its_own(app, empty_store):
+    at = app(empty_store, "new_run")
+    field(at, "agents.2.more").set_value(True).run()
+    field(at, "agents.2.lora").set_value(True).run()
+    field(at, "agents.2.lora.r").set_value(4).run()
+    field(at, "agents.2.lora.target_modules").set_value("q_proj, v_proj").run()
+    assert shown_yaml(at)["agents"][2]["lora"] == {"r": 4, "target_modules": ["q_proj", "v_proj"]}
+    at.button(key="add_agent").click().run()
+    field(at, "agents.3.lora.r").set_value(8).run()
+    assert [agent["lora"]["r"] for agent in shown_yaml(at)["agents"][2:]] == [4, 8]
+    field(at, "agents.2.lora").set_value(False).run()
+    assert "lora" not in shown_yaml(at)["agents"][2] and not at.exception
+
+
+def test_a_preset_with_real_models_fills_in_the_form_and_downloads_nothing(app, empty_store):
+    at = app(empty_store, "new_run")
+    at.selectbox(key="preset").select("small-1.5b-pair-lora").run()
+    assert not at.exception
+    assert "python -m corl_core launch small-1.5b-pair-lora" in [code.value for code in at.code]
+    assert field(at, "agents.0.lora.r").value == 16 and field(at, "agents.0.dtype").value == "bfloat16"
+
+
+def test_a_name_used_twice_is_told_together_with_other_errors(app, empty_store, said):
+    at = app(empty_store, "new_run")
+    first = field(at, "agents.0.name").value
+    field(at, "agents.1.name").set_value(first)
+    field(at, "agents.2.name").set_value("Not A Name").run()
+    assert "used twice" in said(at) and said(at).count(":material/error:") == 2  # and what a name may hold
+    field(at, "agents.2.name").set_value("third").run()
+    assert said(at).count("used twice") == 1 and at.button(key="launch").disabled

@@ -9,6 +9,7 @@ import pytest
 from corl_core.alarms.record import Alarm
 from corl_core.runs.folder import Run, read_status, write_status
 from corl_core.runs.journal import Journal
+from pages.components.text import moment
 from tests.pages.made_runs import make_run, run_config
 
 LOCKED = Alarm("label_lock_in", "llama", 8, {"doubt": 0.2}, "llama is <b>sure</b> of *wrong* votes.")
@@ -98,7 +99,7 @@ def test_a_run_under_way_tells_its_pace(app, store, said, steps_per_s, words):
 
 
 def test_a_finished_run_tells_its_mean_pace(app, finished_store, said):
-    assert "1 steps/s on average, evaluations included" in said(app(finished_store, "run"))  # 20 steps in 20 s
+    assert "1 step/s on average, evaluations included" in said(app(finished_store, "run"))  # 20 steps in 20 s
 
 
 def test_a_resumed_run_tells_the_pace_of_its_last_attempt_and_marks_where_it_went_on(app, tmp_path, make_finished, charts, said):
@@ -116,3 +117,11 @@ def test_a_status_that_cannot_be_read_leaves_the_ring_its_steps(app, tmp_path, m
     (run.path / "status.json").write_text("{")
     at = app(tmp_path, "run")
     assert "Steps 0 to 19, the newest" in said(at) and not at.exception
+
+
+def test_a_resumed_run_tells_its_first_start_and_when_it_went_on(app, tmp_path, make_finished, said):
+    run = make_finished(tmp_path)
+    first = read_status(run.path).started
+    write_status(run.path, replace(read_status(run.path), attempt=2, attempt_step=10, started=first + 3600, first_started=first))
+    text = said(app(tmp_path, "run")).replace("\\", "")
+    assert f"Started {moment(first)}. Resumed at step 10, {moment(first + 3600)}" in text

@@ -124,3 +124,13 @@ def test_a_run_under_way_can_be_looked_at_again(app, with_run, said):
 def test_a_link_to_a_run_that_is_gone_says_so(app, with_run, said):
     at = app(with_run(), "theory", view=RUN, run="20200101-gone")
     assert not at.exception and "gone" in said(at)
+
+
+def test_a_setting_that_moves_draws_the_charts_alone(app, empty_store, charts):
+    at = app(empty_store, "theory")
+    before = charts(at)
+    at.slider(key="pb").set_value(0.3).run()
+    after = charts(at)
+    changed = {key for key in after if after[key]["stamp"] != before[key]["stamp"]}
+    assert changed == {"theory.self", "theory.ring", "theory.over_time"}  # the other cases have their own starts
+    assert all(chart["canvas"] for chart in after.values())
