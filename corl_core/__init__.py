@@ -6,9 +6,10 @@ Reading order (each file says what it holds and what it promises):
    `grading/`                            — how `answers` makes the canonical key of an answer.
 2. `diagnostics`, `metrics`, `alarms/`   — what is measured, what each name means, and what goes wrong.
    `theory/`, `diversity/`               — what should happen, and whom to pair.
-3. `config`, `config_sections`, `config_signals`, `presets/` — everything a person can set.
+3. `config`, `config_sections`, `config_placement`, `config_signals`, `presets/` — everything a person can set.
 4. `data/`                               — where questions come from.
 5. `training/agent`, `training/supervision`, `training/trainer` — one agent: TRL's GRPO with a signal from outside.
+   `training/models`, `stops`, `adapters`, `model_card` — any causal LM, how its turn ends, LoRA, what is left of it.
 6. `training/exchange`                   — how votes travel between agents.
 7. `runs/`                               — run folders, the supervisor, checkpoints, the queue.
 8. `rollouts/`                           — what the agents said: votes, filters, replay.

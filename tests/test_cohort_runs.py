@@ -172,7 +172,7 @@ LONG = {"grpo__max_steps": 2000, "eval__num_questions": 0}
 def test_killing_an_agent_ends_the_run_with_its_name_and_round(small_run, tmp_path, wait_for):
     background = Background(small_run(**LONG), tmp_path)
     wait_for(lambda: background.has_reached(3), "step 3")
-    os.kill(background.supervisor._agents["b"].process.pid, signal.SIGKILL)
+    os.kill(background.supervisor._agents["b"].process.process.pid, signal.SIGKILL)
     status = background.end()
     assert status.state == "failed"
     assert status.reason.startswith("agent 'b' was killed by SIGKILL in round ")
@@ -184,7 +184,7 @@ def test_killing_an_agent_ends_the_run_with_its_name_and_round(small_run, tmp_pa
 def test_an_agent_that_hangs_is_named_by_the_one_that_waits(small_run, tmp_path, wait_for):
     background = Background(small_run(exchange__timeout_s=2, **LONG), tmp_path)
     wait_for(lambda: background.has_reached(3), "step 3")
-    os.kill(background.supervisor._agents["b"].process.pid, signal.SIGSTOP)
+    os.kill(background.supervisor._agents["b"].process.process.pid, signal.SIGSTOP)
     status = background.end()
     assert status.state == "failed"
     assert "agent 'a' had no votes from its peer 'b' within 2 s" in status.reason and "round" in status.reason

@@ -8,7 +8,7 @@ import pytest
 
 from corl_core.figures import curves, ends, grid, paired, palette, settled, thin
 from corl_core.figures.compare import Facts, Group, View, compare_curves
-from corl_core.figures.plotly import to_plotly
+from corl_core.figures.plotly import LEGEND_UP_TO, to_plotly
 from corl_core.figures.ranges import with_range
 from corl_core.figures.spec import Figure, Series
 
@@ -254,3 +254,11 @@ def test_a_group_keeps_its_colour_when_an_older_run_joins_it(tmp_path):
     assert palette.group_slots(tmp_path, {"g": 3}) == {"g": 3}
     assert palette.group_slots(tmp_path, {"g": 1, "h": 1}) == {"g": 3, "h": 1}
     assert palette.run_slots(tmp_path, ["a"])["a"] == 0  # groups take no run's place
+
+
+def test_behind_more_lines_than_a_legend_holds_no_raw_values_are_drawn():
+    rows = [(f"r{place}", "", "reward", step, 0.1 * step) for place in range(LEGEND_UP_TO + 1) for step in range(4)]
+    groups = [group(f"r{place}", f"r{place}") for place in range(LEGEND_UP_TO + 1)]
+    few, many = (compare_curves(history(*rows), "reward", groups[:number], smoothing=0.8) for number in (LEGEND_UP_TO, None))
+    assert len(to_plotly(few).data) == 2 * LEGEND_UP_TO  # a raw line and a line each
+    assert len(to_plotly(many).data) == LEGEND_UP_TO + 1

@@ -9,7 +9,7 @@ from corl_core.figures.bands import alarm_bands
 from corl_core.figures.export import export
 from corl_core.figures.palette import style
 from corl_core.figures.plotly import to_plotly
-from corl_core.figures.ring import ring_plot, ring_sentence
+from corl_core.figures.ring import own_vote, ring_plot, ring_sentence
 from corl_core.figures.ring_values import Reading, ring_readings
 from corl_core.figures.spec import Band, Figure, Series
 
@@ -112,3 +112,15 @@ def test_a_loop_says_how_often_an_agents_own_votes_are_right():
     plot = ring_plot(["a"], {"a": "a"}, {"a": Reading(None, 1.0)})
     assert plot["layout"]["shapes"][0]["line"] == {"width": 4.0, "color": "#2a8fd0"}
     assert [one["text"] for one in plot["layout"]["annotations"]] == ["100% right"]
+
+
+def test_a_teachers_vote_is_not_called_the_agents_own():
+    own = own_vote(["teacher"])
+    assert ring_sentence(["a"], {"a": "a"}, own=own) == "a is rewarded by its teacher's (its moving average's) vote."
+    assert "teacher" in ring_plot(["a"], {"a": "a"}, own=own)["data"][0]["hovertext"][0]
+    assert own_vote(["self", "truth", None]) == "its own"
+
+
+def test_a_long_name_stands_in_lines_beside_its_agent():
+    text = ring_plot(["meta-llama-llama-3-2", "b"], {})["data"][0]["text"]
+    assert text == ["meta-llama-<br>llama-3-2", "b"]

@@ -12,6 +12,7 @@ TRAINING = {"torch", "trl", "transformers", "accelerate", "peft"}
 HOMES = {  # library → the only places that may import it
     **dict.fromkeys(TRAINING, ("corl_core/training/", "corl_core/bench/")),
     "mlflow": ("corl_core/tracking/",),
+    "ray": ("corl_core/runs/launchers/",),
     "streamlit": ("app.py", "pages/"),
     "plotly": ("corl_core/figures/", "pages/"),
     "matplotlib": ("corl_core/figures/",),
@@ -73,6 +74,20 @@ def test_theory_is_numbers_alone(path):
 def test_diversity_is_numbers_and_a_process_alone(path):
     process = {"psutil"} if path.stem == "jobs" else set()
     assert imported(path) <= set(sys.stdlib_module_names) | NUMERIC | {"corl_core"} | process
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "corl_core" / "forecast").glob("*.py")), ids=lambda path: path.stem)
+def test_a_forecast_is_numbers_alone(path):
+    assert imported(path) <= set(sys.stdlib_module_names) | {"corl_core", "numpy", "psutil"}
+
+
+def test_a_forecast_loads_no_training_library():
+    code = "import sys, corl_core.cli.forecast, corl_core.forecast.remedies as r, corl_core.forecast.report; " \
+           "from corl_core.config import load_config; from corl_core.forecast.device import device_for; " \
+           "from corl_core.forecast.plan import forecast; c = load_config('demo'); forecast(c, device_for(c)); " \
+           f"print(sorted(set(sys.modules) & {TRAINING | {'mlflow', 'streamlit'}!r}))"  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_reading_answers_is_light_until_a_formula_comes():

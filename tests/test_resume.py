@@ -48,7 +48,7 @@ def die_at(run: Run, step: int, wait_for, number: int = signal.SIGKILL) -> None:
 
     wait_for(reached, f"step {step}", every_s=0.005)
     for agent in supervisor._agents.values():
-        os.kill(agent.process.pid, number)
+        os.kill(agent.process.process.pid, number)
     thread.join(60)
     assert not thread.is_alive()
     assert run.status().state != "finished", "the run was over before it could be harmed"

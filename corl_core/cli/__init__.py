@@ -7,6 +7,7 @@
     grid PRESET --vary k=a,b  an ablation grid: what covers its cells; --queue queues the others
     sync RUN                replay a run into a tracking server
     alarms RUN              what a run's journals set off: lock-in, collapse, no signal
+    forecast PRESET|FILE    memory an agent and hours, before anything is started; what would fit
     doctor                  what is wrong here, and what to do; --repair mends what it safely can
     rename, note, tag RUN   what a person calls a run and writes about it
     trash, prune RUN… · archive RUN · import FILE   keeping house: deleting with a way back, one file a run, fewer checkpoints
@@ -46,6 +47,7 @@ VERBS = {
     "figure": ("figure", "bundle"),
     "diversity": ("diversity",),
     "doctor": ("doctor",),
+    "forecast": ("forecast",),
     "housekeeping": ("rename", "note", "tag", "trash", "archive", "import", "prune"),
 }
 """Module of this package → the verbs it adds. Only the module of the verb that was asked for is imported."""

@@ -1,10 +1,13 @@
-"""`bench demo`, `bench engine` and `bench answers`: measurements as commands."""
+"""`bench …`: measurements as commands."""
 
 import argparse
 import json
 from dataclasses import asdict
 
+from corl_core.cli import bench_placement, bench_scale
 from corl_core.cli.runs import add_overrides
+
+ALONE_STEPS = 6  # of a model of real size: a plain TRL step takes seconds
 
 
 def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
@@ -30,12 +33,34 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     engine.add_argument("--steps", type=int, default=60, help="steps of each run (default: 60)")
     engine.add_argument("--repeats", type=int, default=3, help="times each arm runs (default: 3)")
     engine.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    engine.add_argument("--model", default=None, help="a shape, e.g. qwen2.5-3b: agents alone, beside plain TRL ones")
+    engine.add_argument("--agents", type=int, default=1, help="with --model: agents at once (default: 1)")
+    engine.add_argument("--rows", type=int, default=128, help="with --model: completions a step (default: 128)")
+    engine.add_argument("--tokens", type=int, default=256, help="with --model: tokens of each (default: 256)")
     engine.set_defaults(run=_engine)
+    _add_rollouts(what, common)
+    bench_scale.add(what, common)
+    bench_placement.add(what, common)
+    _add_learn(what, common)
     answers = what.add_parser("answers", parents=[common], help="seconds to read and key answers")
     answers.add_argument("--answers", type=int, default=10_000, dest="num_answers", help="how many (default: 10000)")
     answers.set_defaults(run=_answers)
     for verb in (demo, methods, pairs, engine):
         add_overrides(verb)
+
+
+def _add_rollouts(what: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
+    rollouts = what.add_parser("rollouts", parents=[common], help="sampling: transformers' generate beside this engine's paths")
+    rollouts.add_argument("--model", default="tiny:llama", help="a shape, e.g. qwen2.5-3b, or tiny:FAMILY (default: tiny:llama)")
+    rollouts.add_argument("--rows", type=int, default=128, help="completions at once, 8 of a prompt (default: 128)")
+    rollouts.add_argument("--tokens", type=int, default=None, help="length of a completion (default: 256; tiny: 40)")
+    rollouts.add_argument("--prompt-tokens", type=int, default=None, help="length of a prompt (default: 128; tiny: 16)")
+    rollouts.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    rollouts.add_argument("--dtype", choices=["float32", "bfloat16"], default=None, help="default: bfloat16 on cuda")
+    rollouts.add_argument("--repeats", type=int, default=3, help="times each arm runs; the fastest counts (default: 3)")
+    rollouts.add_argument("--arms", nargs="+", choices=["generate", "shared", "static"], default=None)
+    rollouts.add_argument("--profile", action="store_true", help="also what a decode step spends its time on")
+    rollouts.set_defaults(run=_rollouts)
 
 
 def _demo(arguments: argparse.Namespace) -> int:
@@ -69,8 +94,14 @@ def _pairs(arguments: argparse.Namespace) -> int:
 
 
 def _engine(arguments: argparse.Namespace) -> int:
-    from corl_core.bench import engine
+    from corl_core.bench import alone, engine
 
+    if arguments.model is not None:
+        size = (arguments.device, arguments.rows, arguments.tokens, arguments.agents)
+        found = alone.bench(arguments.model, min(arguments.steps, ALONE_STEPS), *size, arguments.overrides)
+        lines = alone.table(found, arguments.rows, arguments.tokens)
+        print(json.dumps({name: asdict(arm) for name, arm in found.items()}) if arguments.json else lines)
+        return 0
     arms = engine.measure(engine.configuration(arguments.steps, arguments.device, arguments.overrides), arguments.repeats)
     if arguments.json:
         shares = {name: {part: arm.share(part) for part in engine.PARTS} for name, arm in arms.items()}
@@ -85,4 +116,52 @@ def _answers(arguments: argparse.Namespace) -> int:
 
     timing = answers.measure(arguments.num_answers)
     print(json.dumps(asdict(timing)) if arguments.json else answers.table(timing))
+    return 0
+
+
+def _rollouts(arguments: argparse.Namespace) -> int:
+    from corl_core.bench import rollouts
+
+    tiny, device = arguments.model.startswith("tiny"), arguments.device
+    setting = rollouts.Setting(
+        model=arguments.model,
+        rows=arguments.rows,
+        tokens=arguments.tokens or (40 if tiny else 256),
+        prompt_tokens=arguments.prompt_tokens or (16 if tiny else 128),
+        device=device,
+        dtype=arguments.dtype or ("bfloat16" if device == "cuda" else "float32"),
+        repeats=arguments.repeats,
+    )
+    rollouts.check(setting)
+    measured = rollouts.measure(setting, arguments.arms or rollouts.ARMS)
+    print(json.dumps(asdict(measured)) if arguments.json else rollouts.table(measured))
+    if arguments.profile:
+        from corl_core.bench import profile
+
+        print(profile.of_a_step(setting))
+    return 0
+
+
+def _add_learn(what: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
+    learn = what.add_parser("learn", parents=[common], help="whether a pretrained model learns here, with and without labels")
+    learn.add_argument("--model", required=True, help="a Hugging Face id or a local folder, of a small model")
+    learn.add_argument("--gguf-file", help="its weights' file, of a GGUF repository or folder")
+    learn.add_argument("--steps", type=int, default=100, help="GRPO steps of each run (default: 100)")
+    learn.add_argument("--warm-up-steps", type=int, default=300, help="supervised steps before (default: 300)")
+    learn.add_argument("--methods", nargs="+", choices=["ground_truth", "corl", "ttrl"], default=["ground_truth", "corl", "ttrl"])
+    learn.add_argument("--seed", type=int, default=0)
+    learn.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
+    learn.add_argument("--jobs", type=int, default=1, help="runs at a time, of two agents each (default: 1)")
+    add_overrides(learn)
+    learn.set_defaults(run=_learn)
+
+
+def _learn(arguments: argparse.Namespace) -> int:
+    from corl_core.bench import learn
+
+    check = learn.Check(
+        arguments.model, arguments.gguf_file, arguments.steps, arguments.warm_up_steps, arguments.device, arguments.seed
+    )  # fmt: skip
+    rows = learn.measure(check, arguments.runs, arguments.overrides, arguments.methods, arguments.jobs)
+    print(json.dumps([asdict(row) for row in rows]) if arguments.json else learn.table(check, rows))
     return 0

@@ -78,11 +78,17 @@ def _lines(config: RunConfig, report: Report, num_pairs: int) -> list[str]:
         lines.append(f"{'columns':<8} {', '.join(report.train.names)} (choose with --set data.question_column=… and the like)")
     for place, question in zip(_places(report.train), report.train.questions[:PREVIEWED], strict=False):
         lines += ["", f"--- {place}; true answer: {question.answer or 'none'}; the prompt:"]
-        lines.append(config.data.prompt_template.format(question=question.question))
+        lines += _prompts(config, question)
     for pair in report.pairs[:num_pairs]:
         flag = f" ({pair.change()})" if pair.flagged else ""
         lines += ["", f"--- {pair.place}, paraphrased{flag}:", pair.question, "  →", pair.paraphrase]
     return lines
+
+
+def _prompts(config: RunConfig, question: Question) -> list[str]:
+    """A question as the agents read it, before any chat template: each wording once."""
+    templates = dict.fromkeys(config.for_agent(agent.name).data.prompt_template for agent in config.agents)
+    return [template.format(question=question.question) for template in templates]
 
 
 def _places(loaded: Loaded) -> Sequence[str]:
@@ -98,7 +104,7 @@ def _as_json(config: RunConfig, report: Report) -> dict[str, Any]:
             "unreadable": [asdict(trouble) for trouble in loaded.unreadable],
         }  # fmt: skip
 
-    prompts = [config.data.prompt_template.format(question=q.question) for q in report.train.questions[:PREVIEWED]]
+    prompts = [prompt for q in report.train.questions[:PREVIEWED] for prompt in _prompts(config, q)]
     return {
         "refused": bool(report.refusals), "findings": [asdict(finding) for finding in report.findings],
         "train": told(report.train), "held_out": told(report.held_out) if report.held_out else None, "prompts": prompts,

@@ -116,7 +116,7 @@ def _start_dashboard(arguments: argparse.Namespace) -> subprocess.Popen:
     options = ["--server.address", arguments.address, "--server.port", str(arguments.port), "--server.headless", "true"]
     for host in allowed_hosts(arguments.address, arguments.host):
         options += ["--server.allowedHosts", host]
-    command = [sys.executable, "-m", "streamlit", "run", str(APP), *options]
+    command = [sys.executable, "-m", "pages.components.serve", "run", str(APP), *options]  # streamlit's, warmed up
     return subprocess.Popen(
         command, cwd=launch.PROJECT, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         env=environment,

@@ -9,7 +9,8 @@ MARKS = {"ok": "ok  ", "note": "note", "bad": "BAD "}
 
 def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
     verb = verbs.add_parser("doctor", parents=[common], help="check packages, machine, metrics store, runs, processes and ports")
-    verb.add_argument("--repair", action="store_true", help="close dead runs, end orphans, remove old locks and unfinished files")
+    mends = "close dead runs, end orphans, wake the queue, remove old locks and unfinished files"
+    verb.add_argument("--repair", action="store_true", help=mends)
     verb.set_defaults(run=_doctor)
 
 

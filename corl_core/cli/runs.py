@@ -10,6 +10,7 @@ from typing import Any
 
 from corl_core.cli.progress import follow
 from corl_core.config import load_config
+from corl_core.forecast.warning import warning
 from corl_core.methods import METHOD_LABELS
 from corl_core.runs import launch as runs
 from corl_core.runs.folder import Run, all_runs, find_run
@@ -54,7 +55,10 @@ def _train(arguments: argparse.Namespace) -> int:
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    return _print(arguments, summary(runs.launch(load_config(arguments.config, arguments.overrides), arguments.runs)))
+    config = load_config(arguments.config, arguments.overrides)
+    if said := warning(config):
+        print(f"warning: {said}", file=sys.stderr)
+    return _print(arguments, summary(runs.launch(config, arguments.runs)))
 
 
 def _status(arguments: argparse.Namespace) -> int:
@@ -131,6 +135,7 @@ def summary(run: Run) -> dict[str, Any]:
         "id": run.id, "name": config.name, "state": status.state, "reason": status.reason, "pid": status.pid,
         "step": status.step, "max_steps": status.max_steps, "method": config.method, "seed": config.seed,
         "created": status.created, "path": str(run.path), "alarms": status.alarms,
+        **({"placement": status.placement} if status.placement else {}),
     }  # fmt: skip
 
 
