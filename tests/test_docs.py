@@ -1,6 +1,7 @@
 """The documents cannot rot: the README's commands exist, and so does every file it names."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_of_the_readme_is_understood(command):
-    arguments = command.split("-m corl_core", 1)[1].split()
+    arguments = shlex.split(command.split("-m corl_core", 1)[1])
     parser().parse_args(arguments)  # exits with 2 for anything it does not know
 
 
