@@ -1,6 +1,7 @@
 """A folder kept the same on another machine: what grows, what is whole, what is gone, and what must not come too early."""
 
 import os
+import shutil
 
 import pytest
 
@@ -109,5 +110,77 @@ def test_what_was_there_at_first_is_known_and_nothing_leaves_the_folder(folders)
     there, here = folders
     (there / "journal.jsonl").write_text("old\n")
     assert brought(Source(there), here) == []
-    with pytest.raises(ValueError, match="outside"):
-        repeat(here, [Part("../escaped", b"x")])
+    for path in ("../escaped", ".", "", "rollouts/..", "model.part"):
+        with pytest.raises(ValueError, match="is no file in the agent's folder that may be written"):
+            repeat(here, [Part(path, b"x")])
+    assert list(here.iterdir()) == [] and not here.with_name("here.part").exists()
+
+
+def test_a_look_whose_last_part_was_full_does_not_hide_what_came_since(folders):
+    there, _ = folders
+    source = Source(there)
+    (there / "log.txt").write_text("0123")
+    assert [part.path for part in source.next(max_bytes=4)] == ["log.txt"]  # the limit is met by the look's last part
+    (there / "journal.jsonl").write_text("end\n")
+    assert source.next(max_bytes=4) == [Part("journal.jsonl", b"end\n")]
+    assert source.next() == []
+
+
+def test_the_sign_of_life_comes_between_the_pieces_of_a_large_file(folders, monkeypatch):
+    monkeypatch.setattr(mirror, "PIECE_BYTES", 4)
+    there, _ = folders
+    source = Source(there)
+    (there / "model").write_bytes(b"0123456789")
+    assert [part.path for part in source.next(max_bytes=4)] == ["model"]
+    (there / ".alive").touch()
+    assert [part.path for part in source.next(max_bytes=4)] == [".alive", "model"]
+    assert [part.path for part in source.next(max_bytes=4)] == ["model"]
+
+
+def test_a_folder_that_vanishes_during_a_look_is_no_error(folders, monkeypatch):
+    there, _ = folders
+    (there / "checkpoints" / "checkpoint-4").mkdir(parents=True)
+    source, walk = Source(there), os.scandir
+
+    def vanishing(path):
+        if str(path).endswith("checkpoint-4"):
+            os.rmdir(path)
+        return walk(path)
+
+    (there / "log.txt").write_text("x")
+    monkeypatch.setattr(os, "scandir", vanishing)
+    assert [part.path for part in source.next()] == ["log.txt"]
+
+
+def checkpoint(there, step: int) -> None:
+    folder = there / "checkpoints" / f"checkpoint-{step}"
+    folder.mkdir(parents=True)
+    (folder / "weights").write_bytes(b"w")
+    (folder / "complete.json").write_text("{}")
+
+
+def test_a_checkpoint_that_makes_room_for_a_newer_one_there_stays_here_until_none_is_left_there(folders):
+    there, here = folders
+    source = Source(there)
+    checkpoint(there, 4)
+    brought(source, here)
+    checkpoint(there, 8)
+    shutil.rmtree(there / "checkpoints" / "checkpoint-4")
+    brought(source, here)
+    assert sorted(path.name for path in (here / "checkpoints").iterdir()) == ["checkpoint-4", "checkpoint-8"]
+    shutil.rmtree(there / "checkpoints")
+    marks = [f"checkpoints/checkpoint-{step}/complete.json" for step in (4, 8)]
+    assert brought(source, here)[:2] == marks and list(here.iterdir()) == []
+
+
+def test_half_a_checkpoint_that_is_removed_meanwhile_gets_no_mark(folders):
+    there, here = folders
+    source = Source(there)
+    (there / "checkpoints" / "checkpoint-4").mkdir(parents=True)
+    (there / "checkpoints" / "checkpoint-4" / "a").write_bytes(b"1234")
+    checkpoint(there, 8)
+    (there / "checkpoints" / "checkpoint-4" / "b").write_bytes(b"1234")
+    (there / "checkpoints" / "checkpoint-4" / "complete.json").write_text("{}")
+    assert [part.path for part in source.next(max_bytes=4)] == ["checkpoints/checkpoint-4/a"]
+    (there / "checkpoints" / "checkpoint-4" / "b").unlink()
+    assert brought(source, here) == ["checkpoints/checkpoint-8/weights", "checkpoints/checkpoint-8/complete.json"]

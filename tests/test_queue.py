@@ -110,6 +110,12 @@ def test_what_fits_starts_and_what_asks_for_more_than_there_is_starts_alone():
     assert Free(Slots(cpu=4), [], []).take(Need(cores=9)) == Need(cores=9)
 
 
+def test_agents_that_ray_places_take_nothing_and_wait_for_nothing():
+    assert need(config("run", "launcher=ray"), ["0"]) == Need()
+    full = Free(Slots(cpu=4), [], [Need(cores=9)])  # a run that asked for more than there is
+    assert full.take(need(config("run", "launcher=ray"), [])) == Need() and full.cores_used == 9
+
+
 def test_each_gpu_has_its_own_places_and_the_emptiest_is_taken():
     two = Need(places={"a": (None,), "b": (None,)})
     free = Free(Slots(gpu=4), ["0", "3"], [Need(places={"a": ("0",), "b": ("0",)})])

@@ -100,6 +100,13 @@ def test_a_run_that_waits_for_a_gpu_does_not_keep_back_one_that_needs_none(tmp_p
     assert [run.gpu for run in runs] == ["1", None, None]
 
 
+def test_a_run_that_waits_for_cores_does_not_keep_back_one_whose_agents_ray_places(tmp_path, dispatcher):
+    running, waits = add(tmp_path, "running", "waits")
+    (elsewhere,) = queue.enqueue_checked([config("elsewhere", "launcher=ray")], tmp_path)
+    dispatcher.step()
+    assert [run.status().state for run in (running, waits, elsewhere)] == ["running", "queued", "running"]
+
+
 def test_a_held_run_is_passed_over_and_keeps_no_dispatcher(tmp_path, dispatcher):
     a, b = add(tmp_path, "a", "b")
     queue.hold(a)

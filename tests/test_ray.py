@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,7 +16,8 @@ from corl_core.runs.journal import read
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 
-from corl_core.runs.launchers.ray import RayError, RayLauncher, check_place, data_files, goes_on_from  # noqa: E402
+from corl_core.runs.launchers.ray import RayError, RayLauncher, check_place, check_places  # noqa: E402
+from corl_core.runs.launchers.ray_node import Node, own_folder  # noqa: E402
 
 SECOND = "127.0.0.2"
 NODES = [
@@ -47,23 +51,50 @@ def test_a_cluster_that_is_not_there_is_said_at_once(tmp_path):
         RayLauncher(run)
 
 
-def test_data_files_travel_by_field(tmp_path):
-    (tmp_path / "questions.jsonl").write_text("{}\n")
-    assert data_files(config(f"data.train={tmp_path / 'questions.jsonl'}")) == {"data.train": ("questions.jsonl", b"{}\n")}
+@pytest.mark.parametrize(
+    ("overrides", "asks"),
+    [
+        (["ray.resources={GPU: 1}"], "agent 'qwen2' asks Ray for {'GPU': 1.0}"),  # there is one GPU for two agents
+        (["ray.resources={CPU: 3}", "agents.1.placement.node=10.0.0.1"], "agent 'llama' asks Ray for {'CPU': 3.0}"),
+    ],
+)
+def test_a_cohort_that_has_no_room_at_once_is_refused_though_each_agent_has(overrides, asks):
+    asked = config(*overrides)
+    with pytest.raises(RayError) as refused:
+        check_places(asked, NODES)
+    assert f"{asks}, which no node has left beside the cohort's other agents" in str(refused.value)
 
 
-def test_a_run_that_goes_on_takes_its_checkpoint_along_and_drops_the_others(tmp_path):
-    for step in (4, 8):
-        folder = checkpoints.path(tmp_path, step)
-        folder.mkdir(parents=True)
-        (folder / checkpoints.COMPLETE).write_text("{}")
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "weights").write_bytes(b"w")
-    (tmp_path / "journal.jsonl").write_text('{"event": "step"}\n{"eve')
-    sent = {part.path: part.data for parts in goes_on_from(tmp_path, 4) for part in parts}
-    assert sent == {"checkpoints/checkpoint-4/complete.json": b"{}", "journal.jsonl": b'{"event": "step"}\n'}
-    assert checkpoints.complete(tmp_path) == [4]
-    assert list(goes_on_from(tmp_path, None)) == []
+def test_agents_that_name_a_node_come_first_and_the_others_get_what_is_left():
+    # 10.0.0.1 has 4 cores, 10.0.0.2 has 2: qwen2 must have 10.0.0.2, so llama's two cores are on 10.0.0.1
+    check_places(config("ray.resources={CPU: 2}", "agents.1.placement.node=10.0.0.2"), NODES)
+    check_places(config("ray.resources={CPU: 1, GPU: 0.5}"), NODES)
+
+
+def test_a_data_file_takes_its_place_whatever_its_name_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORL_NODE_DIR", str(tmp_path / "nodes # of: mine"))
+    told = config("data.train=arithmetic").to_yaml()
+    node = Node("run", told, "llama", {"train": ("questions #1: easy.jsonl", b"{}")})
+    train = Run(node._run.path).config.data.train
+    assert train.endswith("questions #1: easy.jsonl") and Path(train).read_bytes() == b"{}"
+    assert node._top.parent == tmp_path / "nodes # of: mine"
+    node.close()
+    assert list((tmp_path / "nodes # of: mine").iterdir()) == []
+
+
+def test_a_node_clears_up_after_owners_that_have_ended_and_leaves_the_living_alone(tmp_path):
+    code = "import sys, time; from pathlib import Path; from corl_core.runs.launchers.ray_node import own_folder; " \
+           "own = own_folder(Path(sys.argv[1])); print(own[0], flush=True); time.sleep(60)"  # fmt: skip
+    owner = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    left = Path(owner.stdout.readline().strip())
+    mine, lock = own_folder(tmp_path)
+    assert left.exists() and mine.exists()
+    owner.kill()
+    owner.wait()
+    again, other = own_folder(tmp_path)
+    assert not left.exists() and mine.exists() and again.exists()
+    lock.release()
+    other.release()
 
 
 @pytest.fixture(scope="module")

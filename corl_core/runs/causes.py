@@ -11,6 +11,7 @@ CAUSES = (
 _BY_ERROR = {
     "NonFiniteError": "non-finite", "CohortError": "peer lost", "DataError": "bad data", "ModelError": "bad data",
     "ConfigError": "bad data", "OutOfMemoryError": "out of memory", "MemoryError": "out of memory",
+    "RayError": "bad data", "PlacementError": "bad data", "MissingVllm": "bad data",
 }  # fmt: skip
 EXIT_DISK_FULL, EXIT_FILE_LIMIT = errno.ENOSPC, errno.EFBIG  # of an agent that could not even write its last words
 LITTLE_BYTES = 2**20  # with less room than this on the disk, what failed to be written failed for that
@@ -46,4 +47,6 @@ def cause(error_kind: str, message: str, exit_code: int | None) -> str:
         return "out of memory"
     if error_kind in _BY_ERROR:
         return _BY_ERROR[error_kind]
+    if error_kind == "RankError" and "was killed by" in message:  # another rank, which could not say why itself
+        return "killed"
     return "killed" if not error_kind and exit_code is not None and exit_code < 0 else "unknown"

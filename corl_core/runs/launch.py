@@ -68,7 +68,8 @@ def reopen(run: Run) -> None:
     if not status.final:
         raise LaunchError(f"{run.id} is {status.state}: it can be resumed once it has ended")
     (run.path / "stop").unlink(missing_ok=True)
-    ready = Status("starting", status.created, heartbeat=time.time(), step=status.step, max_steps=status.max_steps)
+    now = {"heartbeat": time.time(), "beat": time.monotonic()}
+    ready = Status("starting", status.created, step=status.step, max_steps=status.max_steps, **now)
     with locked(run.path):
         write_status(run.path, replace(ready, attempt=status.attempt + 1, first_started=status.first_started or status.started))
 

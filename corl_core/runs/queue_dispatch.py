@@ -103,7 +103,7 @@ class Dispatcher:
             wanted = need(run.config, left.gpus)
         except PlacementError as error:
             return self._end(run, "failed", str(error))
-        found = None if wanted.on_gpu in full else left.take(wanted)
+        found = None if wanted.takes_slots and wanted.on_gpu in full else left.take(wanted)
         if found is None:
             full.add(wanted.on_gpu)
         else:

@@ -64,6 +64,10 @@ class Need:
     places: Wishes = field(default_factory=dict)
 
     @property
+    def takes_slots(self) -> bool:
+        return bool(self.cores or self.places)
+
+    @property
     def on_gpu(self) -> bool:
         return bool(self.places)
 
@@ -103,6 +107,8 @@ class Free:
 
     def take(self, wanted: Need) -> Need | None:
         """The need with its places filled, booked; None when it does not fit now."""
+        if not wanted.takes_slots:
+            return wanted
         if not wanted.on_gpu:
             fits = self.cores_used == 0 or self.cores_used + wanted.cores <= self.slots.cpu
             return self._book(wanted) if fits else None

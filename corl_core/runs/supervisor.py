@@ -4,18 +4,21 @@ It hosts the vote store, so that no agent's death takes the store along. An agen
 and the round it was in; on every way out no agent is left behind, and the end is written down before MLflow is told.
 """
 
+import math
 import os
 import signal
 import time
 import traceback
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import psutil
 from filelock import FileLock, Timeout
 
 from corl_core.runs.alarms import Bell
+from corl_core.runs.beating import beating
 from corl_core.runs.causes import cause
 from corl_core.runs.checkpoints import resume_steps
 from corl_core.runs.cohort import CohortMetrics
@@ -28,6 +31,7 @@ from corl_core.tracking.log import Tracker
 
 TICK_S = 0.2
 HEARTBEAT_S = 1.0
+BEGIN_S = 600.0  # after which a start that has not come to its end shows no sign of life any more
 CHECKPOINT_SIGNAL = signal.SIGUSR1  # to an agent: save the weights now
 GRACE_S = 10.0  # after which an agent that was asked to end is killed
 STOP_STEPS = 10  # steps' worth of time that a stop waits before agents are made to end
@@ -56,7 +60,8 @@ class Supervisor:
     def run(self) -> Status:
         tracker, trace = Tracker(self.run_folder), ""
         try:
-            self._begin()
+            with self._beating(BEGIN_S):
+                self._begin()
             tracker.start()
             failure = self._watch()
         except Exception as error:  # such as a disk that is full: an end like any other
@@ -187,14 +192,15 @@ class Supervisor:
             self.status = replace(self.status, state="running", started=moment)
 
     def _pass_on_stop(self) -> None:
+        agents = self._agents.values()
         if not self.stop_requested and (self.run_folder.path / "stop").exists():
             self.stop_requested = True
         if self.stop_requested and self.status.state != "stopping":
             self.status = replace(self.status, state="stopping")
             self._stop_at = time.monotonic() + self._stop_limit_s()
-            for agent in self._agents.values():
+            for agent in agents:
                 agent.process.signal(signal.SIGTERM)
-        elif self.stop_requested and time.monotonic() > self._stop_at:
+        elif self.stop_requested and time.monotonic() > self._stop_at and any(agent.is_late for agent in agents):
             self._end_agents()
 
     def _stop_limit_s(self) -> float:
@@ -226,6 +232,11 @@ class Supervisor:
         if not update_status(self.run_folder.path, shown):  # somebody has seen it dead, and that stands
             self.stop_requested = True
 
+    def _beating(self, limit_s: float) -> AbstractContextManager[None]:
+        """A heartbeat while the supervisor is busy with one thing."""
+        unwanted = partial(setattr, self, "stop_requested", True)
+        return beating(self.run_folder.path, lambda: self.status, unwanted, limit_s)
+
     def _first_failure(self, failed: list[tuple[str, _Agent]]) -> str:
         """Tells the other agents, waits for them, and says whose failure came first and why."""
         name, agent = failed[0]
@@ -243,18 +254,22 @@ class Supervisor:
         """Asks every agent that still runs to end, and kills those that do not within the grace, or whose folder is gone."""
         alive = [agent.process for agent in self._agents.values() if agent.process.exitcode is None]
         wanted = self.run_folder.path.exists()
-        for process in alive:
-            process.signal(signal.SIGTERM if wanted else signal.SIGKILL)
-        deadline = time.monotonic() + GRACE_S
-        for process in alive:
-            process.join(max(0.0, deadline - time.monotonic()))
-            if process.exitcode is None:
-                process.signal(signal.SIGKILL)
-                process.join(GRACE_S)
+        with self._beating(math.inf):  # each wait has its limit
+            for process in alive:
+                with suppress(OSError):
+                    process.signal(signal.SIGTERM if wanted else signal.SIGKILL)
+            deadline = time.monotonic() + GRACE_S
+            for process in alive:
+                with suppress(OSError):
+                    process.join(max(0.0, deadline - time.monotonic()))
+                    if process.exitcode is None:
+                        process.signal(signal.SIGKILL)
+                        process.join(GRACE_S)
         with suppress(OSError):  # a full disk; the lines stay in the agents' journals
             self._read_journals()
-        if self._launcher is not None:
-            self._launcher.close()
+        with suppress(OSError):
+            if self._launcher is not None:
+                self._launcher.close()
 
 
 def _take_over(run: Run, lock: FileLock) -> bool:

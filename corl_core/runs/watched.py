@@ -59,6 +59,11 @@ class Watched:
                 self.asked_to_end = line.get("asked", False)
 
     @property
+    def is_late(self) -> bool:
+        """Whether it holds a stop up: one that has ended, and whose last words are on their way, does not."""
+        return self.process.exitcode is None and not self.process.leaving
+
+    @property
     def place(self) -> str:
         """To be read after its name; '' on this machine."""
         return f" on node {self.process.node}" if self.process.node else ""
@@ -71,7 +76,7 @@ class Watched:
         """Why it counts as stalled, to be read after its name; '' when it does not. `first_step_s`: how long its first step, of
         which nothing is known, may go without a sign."""
         silent_s = self.life.silent_s(folder / ALIVE)
-        if self.process.exitcode is not None:
+        if not self.is_late:
             return ""
         if hint := self.process.hint:
             return f"is suspended{self.where}; {hint}"

@@ -15,7 +15,7 @@ from corl_core.runs.placement import fill, in_words, visible_gpus, wishes
 class LocalAgent:
     """One agent's main process."""
 
-    node, lost = "", False
+    node, lost, leaving = "", False, False
 
     def __init__(self, process: BaseProcess):
         self.process = process

@@ -3,10 +3,13 @@
 Files that only grow (journal, log, rollouts of the newest steps) travel from where the last part ended, others as a whole, in
 pieces. A checkpoint travels once its mark is there (`runs/checkpoints.py`), and marks come last; the journal comes after what it
 tells of, so no step is told whose rollouts are not here. Hidden files stay, but for the sign of life and the newest rollouts.
+
+Checkpoints that an agent removes to make room for newer ones stay here: the step that all agents have may be among them, where
+one's have not come in yet (`luggage.py` clears up). Those of an agent that has none left go.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,11 +49,13 @@ class Source:
     def __init__(self, folder: Path, known: bool = True):
         self.folder = folder
         self._sent: dict[str, _State] = dict(self._look()) if known else {}
+        self._void: dict[str, _State] = {}  # marks of what was being removed while it travelled
         self._parts: Iterator[Part] | None = None
 
     def next(self, max_bytes: int = PIECE_BYTES) -> list[Part]:
-        """Some parts, about so much; [] when nothing has changed since the last look."""
-        taken, size = [], 0
+        """Some parts, about so much; [] when nothing has changed. The sign of life never waits for a large file."""
+        is_new_look = self._parts is None
+        taken, size = list(self._change(ALIVE, _state(self.folder / ALIVE))), 0
         self._parts = self._parts or self._changes()
         for part in self._parts:
             taken.append(part)
@@ -58,12 +63,12 @@ class Source:
             if size >= max_bytes:
                 return taken
         self._parts = None
-        return taken
+        return taken if taken or is_new_look else self.next(max_bytes)
 
     def _look(self) -> list[tuple[str, _State]]:
         """Files in the order in which they travel. The journal's size is taken first: its lines tell of what is there by then."""
         found = {path.relative_to(self.folder).as_posix(): _state(path) for path in [self.folder / "journal.jsonl"]}
-        for path in sorted(self.folder.rglob("*")):
+        for path in sorted(Path(top, file) for top, _, files in os.walk(self.folder) for file in files):
             name = path.relative_to(self.folder).as_posix()
             if name not in found and path.is_file() and self._travels(path):
                 found[name] = _state(path)
@@ -78,21 +83,32 @@ class Source:
         return not path.name.endswith(PARTIAL) and (not hidden or inner.name in (ALIVE, OPEN_ROLLOUTS))
 
     def _changes(self) -> Iterator[Part]:
-        now = self._look()
+        known, now, missed = set(self._sent), self._look(), set()
         for name, state in now:
-            if (before := self._sent.get(name)) != state:
-                self._sent[name] = state
-                yield from self._pieces(name, state, before)
-        for name in set(self._sent) - {name for name, _ in now}:
+            if name == ALIVE or self._void.get(name) == state:
+                continue
+            if Path(name).name in MARKS and any(Path(name).parent in Path(other).parents for other in missed):
+                self._void[name] = state
+            elif not (yield from self._change(name, state)):
+                missed.add(name)
+        gone = known - {name for name, _ in now}
+        if any(_is_of_checkpoint(name) for name, _ in now):
+            gone = {name for name in gone if not _is_of_checkpoint(name)}
+        for name in sorted(gone, key=lambda name: (Path(name).name not in MARKS, name)):
             del self._sent[name]
             yield Part(name, None)
 
-    def _pieces(self, name: str, state: _State, before: _State | None) -> Iterator[Part]:
+    def _change(self, name: str, state: _State | None) -> Generator[Part, None, bool]:
+        """What is new in a file, and whether it was there; a file that is gone is left to the next look."""
+        before = self._sent.get(name)
+        if state in (None, before):
+            return True
         grows = Path(name).name in GROWING
         goes_on = grows and before is not None and state.head.startswith(before.head) and before.size <= state.size
         offset = before.size if goes_on and before else 0
         try:
             with (self.folder / name).open("rb") as file:
+                self._sent[name] = state
                 file.seek(offset)
                 while True:
                     data = file.read(min(PIECE_BYTES, state.size - offset))
@@ -100,9 +116,13 @@ class Source:
                     yield Part(name, data, offset, last)
                     offset += len(data)
                     if last:
-                        return
-        except FileNotFoundError:  # gone since the look: the next one says so
-            self._sent.pop(name, None)
+                        return True
+        except FileNotFoundError:
+            return False
+
+
+def _is_of_checkpoint(name: str) -> bool:
+    return name.startswith("checkpoints/")
 
 
 def _state(path: Path) -> _State | None:
@@ -120,8 +140,8 @@ def repeat(folder: Path, parts: list[Part]) -> None:
     """Does in this folder what has happened in the other."""
     for part in parts:
         path = folder / part.path
-        if not path.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"{part.path} is outside the agent's folder")
+        if folder.resolve() not in path.resolve().parents or path.name.endswith(PARTIAL):
+            raise ValueError(f"'{part.path}' is no file in the agent's folder that may be written")
         if part.data is None:
             path.unlink(missing_ok=True)
             _leave(path.parent, folder)

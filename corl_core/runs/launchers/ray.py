@@ -9,24 +9,21 @@ Ray itself trusts it.
 """
 
 import os
-import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from corl_core.config import AgentConfig, ConfigError, RunConfig
-from corl_core.runs import checkpoints
 from corl_core.runs.folder import Run
-from corl_core.runs.journal import whole_bytes
-from corl_core.runs.launchers.mirror import Part, Source, repeat
+from corl_core.runs.launchers.luggage import data_files, goes_on_from, prune
+from corl_core.runs.launchers.ray_agent import POLL_S, RayAgent
 from corl_core.runs.launchers.ray_node import Node
+from corl_core.security import masked
 
-EXIT_LOST = 70  # of an agent whose node is gone, or whose actor failed
-POLL_S = 0.1
 PROBE_S = 10.0
 PROJECT = Path(__file__).resolve().parents[2]  # the package corl_core
 
@@ -35,96 +32,15 @@ class RayError(ConfigError):
     """The cluster cannot be reached, or has no place for an agent; the text says what there is."""
 
 
-class RayAgent:
-    """One agent on a node: what has been asked of its actor, and what came back."""
-
-    hint = ""  # a suspended process on another machine is seen by its silence alone
-
-    def __init__(self, name: str, actor: Any, folder: Path, placed: Any):
-        """`placed`: what the actor's `start` will return."""
-        self.name, self._actor, self._folder = name, actor, folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._placed, self._asked = placed, None
-        self.exitcode: int | None = None
-        self.lost, self.node = False, ""
-
-    @property
-    def pending(self) -> Any:
-        """What is being waited for: its place on the cluster, then news."""
-        if self._placed is None and self._asked is None:
-            self._asked = self._actor.news.remote()
-        return self._asked if self._placed is None else self._placed
-
-    def take(self) -> bool:
-        """Takes in what was waited for, and has come; False when it was nothing new."""
-        import ray
-
-        try:
-            got = ray.get(self.pending)
-        except ray.exceptions.RayError as error:
-            self.exitcode = EXIT_LOST
-            self.lost = self._placed is None and not isinstance(error, ray.exceptions.RayTaskError)
-            if not self.lost:  # it never came up, or the actor has an error: what Ray says is all there is
-                with (self._folder / "log.txt").open("a", encoding="utf-8") as log:
-                    log.write(f"\n{error}\n")
-            return True
-        if self._placed is not None:
-            self._placed, self.node = None, got
-            return True
-        self._asked = None
-        if self._folder.exists():  # else somebody has deleted the run
-            repeat(self._folder, got.parts)
-        if got.exitcode is not None:
-            self._tell_start(got.exitcode)
-            self.exitcode = got.exitcode
-        return bool(got.parts)
-
-    def _tell_start(self, code: int) -> None:
-        """A process that failed before it had a log has said why elsewhere."""
-        import ray
-
-        if code and self._folder.exists() and not (self._folder / "log.txt").exists():
-            with suppress(ray.exceptions.RayError):
-                (self._folder / "log.txt").write_text(ray.get(self._actor.last_words.remote(), timeout=5.0), encoding="utf-8")
-
-    def signal(self, number: int, alone: bool = False) -> None:
-        import ray
-
-        if self.exitcode is not None:
-            return
-        if self._placed is not None and number in (signal.SIGTERM, signal.SIGKILL):  # it has no place yet
-            ray.kill(self._actor)
-            self.exitcode = -number
-        else:
-            self._actor.signal.remote(number, alone)
-
-    def join(self, timeout_s: float) -> None:
-        import ray
-
-        deadline = time.monotonic() + timeout_s
-        while self.exitcode is None and (left := deadline - time.monotonic()) > 0:
-            if ray.wait([self.pending], timeout=min(left, 0.5))[0] and not self.take():
-                time.sleep(POLL_S)
-
-    def close(self) -> None:
-        import ray
-
-        with suppress(ray.exceptions.RayError):
-            ray.get(self._actor.close.remote(), timeout=5.0)
-        with suppress(ray.exceptions.RayError):
-            ray.kill(self._actor)
-
-
 class RayLauncher:
     """Connects to the cluster; raises RayError where it cannot, or where an agent could never be placed."""
 
     def __init__(self, run: Run):
-        self._run, self._agents = run, []
+        self._run, self._agents, self._is_open = run, [], True
         address = run.config.ray.address
         ray = _connect(address)
         self._nodes = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
-        for agent in run.config.agents:
-            check_place(run.config, agent, list(self._nodes.values()))
+        check_places(run.config, list(self._nodes.values()))
         self.host = _own_address(address)
 
     @property
@@ -141,10 +57,8 @@ class RayLauncher:
         if agent.placement.node:
             wanted[f"node:{agent.placement.node}"] = 0.001  # which every node has one of
         actor = ray.remote(Node).options(**options).remote(self._run.id, config.to_yaml(), name, data_files(config))
-        for parts in goes_on_from(folder, resume_step):
-            actor.put.remote(parts)
-        placed = actor.start.remote(self.host, port, resume_step)
-        self._agents.append(RayAgent(name, actor, folder, placed))
+        begin = partial(actor.start.remote, self.host, port, resume_step)
+        self._agents.append(RayAgent(name, actor, folder, goes_on_from(folder, resume_step), begin))
         return self._agents[-1]
 
     def wait(self, handles: Iterable[RayAgent], timeout_s: float) -> None:
@@ -157,13 +71,19 @@ class RayLauncher:
             came = ray.wait(list(asked), num_returns=len(asked), timeout=min(left, POLL_S))[0]
             if not any([asked[reference].take() for reference in came]):
                 time.sleep(min(POLL_S, left))
+            if any(handle.has_new_checkpoint for handle in running):
+                prune(self._run)
+                for handle in running:
+                    handle.has_new_checkpoint = False
 
     def close(self) -> None:
         import ray
 
-        for agent in self._agents:
-            agent.close()
-        ray.shutdown()
+        if self._is_open:
+            self._is_open = False
+            for agent in self._agents:
+                agent.close()
+            ray.shutdown()
 
 
 def _connect(address: str) -> Any:
@@ -179,9 +99,9 @@ def _connect(address: str) -> Any:
         project = {"py_modules": [str(PROJECT)], "excludes": ["**/__pycache__"]}
         ray.init(address, namespace="corl-lab", log_to_driver=False, logging_level="warning", runtime_env=project)
     except Exception as error:  # of many kinds
-        reason = " ".join(str(error).split())[:300]
+        reason = masked(" ".join(str(error).split()))[:300]
         remedy = "start a cluster with 'ray start --head', or give its address"
-        raise RayError(f"ray.address='{address}': {reason}; {remedy}") from error
+        raise RayError(f"ray.address='{masked(address)}': {reason}; {remedy}") from error
     finally:
         for number, handler in handlers.items():  # ray puts its own in their place
             signal.signal(number, handler)
@@ -197,7 +117,7 @@ def _probe(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=PROBE_S).close()
     except OSError as error:
         remedy = "start a cluster with 'ray start --head'"
-        raise RayError(f"ray.address='{address}': nobody answers there ({error}); {remedy}") from error
+        raise RayError(f"ray.address='{masked(address)}': nobody answers there ({error}); {remedy}") from error
 
 
 def _own_address(address: str) -> str:
@@ -217,6 +137,30 @@ def resources(config: RunConfig, agent: AgentConfig) -> dict[str, float]:
     return dict(config.ray.resources) or {"CPU": float(config.threads_per_agent * agent.placement.num_processes)}
 
 
+def check_places(config: RunConfig, nodes: list[dict[str, Any]]) -> None:
+    """Raises RayError for a cohort that the cluster could not hold at once: its agents wait for each other, so all must have a
+    place. The largest are placed first, those that name a node before them, each on the first node that has room."""
+    for agent in config.agents:
+        check_place(config, agent, nodes)
+    left = [(node["NodeManagerAddress"], dict(node["Resources"])) for node in nodes]
+    asked = [(agent, resources(config, agent)) for agent in config.agents]
+    for agent, wanted in sorted(asked, key=lambda each: (not each[0].placement.node, -sum(each[1].values()))):
+        allowed = [has for address, has in left if not agent.placement.node or agent.placement.node == address]
+        room = next((has for has in allowed if _fits(wanted, has)), None)
+        if room is None:
+            have = [{name: has.get(name, 0) for name in wanted} for has in allowed]
+            raise RayError(
+                f"agent '{agent.name}' asks Ray for {wanted}, which no node has left beside the cohort's other agents ({have}); "
+                "change ray.resources, or add nodes"
+            )
+        for name, number in wanted.items():
+            room[name] = room.get(name, 0) - number
+
+
+def _fits(wanted: dict[str, float], has: dict[str, float]) -> bool:
+    return all(has.get(name, 0) >= number - 1e-6 for name, number in wanted.items())
+
+
 def check_place(config: RunConfig, agent: AgentConfig, nodes: list[dict[str, Any]]) -> None:
     """Raises RayError for an agent that no node could ever take."""
     wanted, node = resources(config, agent), agent.placement.node
@@ -224,27 +168,6 @@ def check_place(config: RunConfig, agent: AgentConfig, nodes: list[dict[str, Any
     if node and node not in there:
         raise RayError(f"agent '{agent.name}': placement.node='{node}' is no node of the cluster, which has {', '.join(there)}")
     allowed = [each["Resources"] for each in nodes if not node or each["NodeManagerAddress"] == node]
-    if not any(all(has.get(name, 0) >= number for name, number in wanted.items()) for has in allowed):
+    if not any(_fits(wanted, has) for has in allowed):
         have = [{name: has.get(name, 0) for name in wanted} for has in allowed]
         raise RayError(f"agent '{agent.name}' asks Ray for {wanted}, which no node has ({have}); change ray.resources")
-
-
-def data_files(config: RunConfig) -> dict[str, tuple[str, bytes]]:
-    """Field → name and content of a data file that is on this machine; the nodes get a copy."""
-    named = {"data.train": config.data.train, "data.eval": config.data.eval}
-    paths = {field: Path(name) for field, name in named.items() if name}
-    return {field: (path.name, path.read_bytes()) for field, path in paths.items() if path.is_file()}
-
-
-def goes_on_from(folder: Path, resume_step: int | None) -> Iterator[list[Part]]:
-    """What an agent that is resumed needs on its node: what it has told, and its checkpoint. Its others are of no more use."""
-    if resume_step is None or not folder.exists():
-        return
-    for step in checkpoints.complete(folder):
-        if step != resume_step:
-            shutil.rmtree(checkpoints.path(folder, step))
-    if (journal := folder / "journal.jsonl").exists():
-        os.truncate(journal, whole_bytes(journal))
-    source = Source(folder, known=False)
-    while parts := source.next():
-        yield [part for part in parts if part.path.split("/")[0] not in ("model", "weights")]

@@ -18,17 +18,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from filelock import FileLock, Timeout
 
-from corl_core.config import RunConfig
+from corl_core.config import from_values, parse_yaml
 from corl_core.runs.folder import Run, start_of
 from corl_core.runs.launchers.mirror import Part, Source, repeat
+from corl_core.security import masked
 
 CACHE = Path.home() / ".cache" / "corl-lab" / "base_models"  # of tiny models, where CORL_CACHE does not say otherwise
+PREFIX, LOCK = "corl-lab-", ".lock"  # of a node's folders, in CORL_NODE_DIR or where temporary files are
 
 
 @dataclass(frozen=True)
 class News:
-    """What a node tells when it is asked. `exitcode` is there once everything else has been told."""
+    """What a node tells when it is asked. `exitcode` is there once the process has ended; with no more parts, that is all."""
 
     parts: list[Part]
     exitcode: int | None
@@ -38,17 +41,17 @@ class Node:
     """One agent on this node."""
 
     def __init__(self, run_id: str, config: str, name: str, files: dict[str, tuple[str, bytes]]):
-        """`config`: the run's, as YAML. `files`: field of it → name and content of a file that takes its place."""
-        self._top = Path(tempfile.mkdtemp(prefix="corl-lab-"))
+        """`config`: the run's, as YAML. `files`: field of `data` → name and content of a file that takes its place."""
+        self._top, self._lock = own_folder(Path(os.environ.get("CORL_NODE_DIR") or tempfile.gettempdir()))
         self._run, self._name = Run(self._top / run_id), name
         self._run.path.mkdir()
-        own = []
+        values = parse_yaml(config, "the run's configuration")
         for field, (file, content) in files.items():
             path = self._run.path / field / Path(file).name
             path.parent.mkdir()
             path.write_bytes(content)
-            own.append(f"{field}={path}")
-        (self._run.path / "run.yaml").write_text(RunConfig.from_yaml(config, own).to_yaml(), encoding="utf-8")
+            values["data"][field] = str(path)
+        (self._run.path / "run.yaml").write_text(from_values(values, [], "run.yaml").to_yaml(), encoding="utf-8")
         self._folder.mkdir(parents=True)
         self._process: subprocess.Popen | None = None
         self._source: Source | None = None
@@ -81,12 +84,11 @@ class Node:
 
     def news(self) -> News:
         exitcode = self._process.poll()  # before the look: nothing is written after it
-        parts = self._source.next()
-        return News(parts, None if parts else exitcode)
+        return News(self._source.next(), exitcode)
 
     def last_words(self) -> str:
         """What a process said that ended before it had a log."""
-        return (self._run.path / "start.log").read_text(encoding="utf-8", errors="replace")[-2000:]
+        return masked((self._run.path / "start.log").read_text(encoding="utf-8", errors="replace"))[-2000:]
 
     def signal(self, number: int, alone: bool) -> None:
         """As `LocalAgent.signal`."""
@@ -99,6 +101,23 @@ class Node:
 
     def close(self) -> None:
         shutil.rmtree(self._top, ignore_errors=True)
+        self._lock.release()
+
+
+def own_folder(base: Path) -> tuple[Path, FileLock]:
+    """A new folder under `base`, with the lock that tells that its owner lives: the system lets go of it when this process ends,
+    however that is. Folders of owners that have ended are removed. Locks, unlike pids, also tell of other containers and
+    machines."""
+    base.mkdir(parents=True, exist_ok=True)
+    for left in base.glob(f"{PREFIX}*/{LOCK}"):
+        with suppress(Timeout, OSError), FileLock(left, timeout=0):
+            shutil.rmtree(left.parent, ignore_errors=True)
+    new = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=base))  # nobody looks there before it is locked
+    folder = new.with_name(new.name.removeprefix("."))
+    lock = FileLock(new / LOCK)
+    lock.acquire()
+    new.rename(folder)
+    return folder, lock
 
 
 def _python_path() -> str:
