@@ -7,8 +7,11 @@ import pytest
 import torch
 
 from corl_core.bench import shapes
+from corl_core.bench.machine import attention_inputs
 from corl_core.bench.rollouts import Ids
 from corl_core.training.rollout import Sampler
+from corl_core.training.sampling import attention, graphs, static
+from corl_core.training.sampling.static import StaticDecoder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 PROMPTS = ["3 4 5 6 7 8 9", "10 11 12", "20 21 22 23"]
@@ -69,7 +72,59 @@ def test_bfloat16_stays_within_its_rounding(dtype, bf16):
 
 def test_memory_is_given_back_where_it_is_not_to_be_kept():
     sampler = make("smollm2-135m", torch.bfloat16, tokens=40, keep=False)
+    sampler.sample(PROMPTS, 8, seed=1)  # with the workspaces of libraries, which stay
+    torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     sampler.sample(PROMPTS, 8, seed=1)
     torch.cuda.synchronize()
     assert torch.cuda.memory_allocated() < before + 64 * 2**20
+
+
+def test_graphs_beyond_the_most_are_dropped_and_captured_again(monkeypatch):
+    monkeypatch.setattr(graphs, "MOST", 2)
+    sampler = make()
+    first = sampler.sample(PROMPTS, 16, seed=1)
+    assert sampler.decoder.costs.num_graphs == 2
+    again = sampler.sample(PROMPTS, 16, seed=1)
+    assert again.completion_ids == first.completion_ids and worst(sampler, again) < 1e-3
+
+
+@pytest.mark.parametrize("way", list(attention.WAYS))
+def test_every_way_of_attention_is_the_models(way):
+    sampler = make("smollm2-135m", torch.bfloat16, tokens=40)
+    if way not in attention.milliseconds(*attention_inputs(sampler.model.config, 24, 128, "cuda", torch.bfloat16)):
+        pytest.skip("this card has no kernel for it")
+    sampler.decoder = StaticDecoder(sampler.model, way=way)
+    assert worst(sampler, sampler.sample(PROMPTS, 8, seed=1)) < 0.25
+
+
+def test_a_capture_that_fails_leaves_the_stream_and_the_other_path_in_order(monkeypatch):
+    """A copy to the host, which no graph can hold."""
+    told = []
+    sampler = make(tokens=20, told=lambda *line: told.append(line))
+    sampler._may_fall_back = True
+    stream, own = torch.cuda.current_stream(), graphs.Graphs._capture
+
+    def capture(self, call):
+        return own(self, lambda: (call(), self._state.token.cpu() if torch.cuda.is_current_stream_capturing() else None))
+
+    monkeypatch.setattr(graphs.Graphs, "_capture", capture)
+    samples = sampler.sample(PROMPTS, 8, seed=1)
+    assert sampler.path == "shared" and len(told) == 1 and torch.cuda.current_stream() == stream
+    assert worst(sampler, samples) < 1e-3
+    torch.cuda.empty_cache()
+    assert sampler.sample(PROMPTS, 8, seed=1).completion_ids == samples.completion_ids
+
+
+def test_memory_that_runs_out_once_is_met_with_smaller_goes(monkeypatch):
+    sampler, left = make(tokens=20), [1]
+
+    def cache(*arguments):
+        if left and left.pop():
+            torch.empty(2**50, dtype=torch.uint8, device="cuda")
+        return static_cache(*arguments)
+
+    static_cache = static.SlotCache
+    monkeypatch.setattr(static, "SlotCache", cache)
+    assert worst(sampler, sampler.sample(PROMPTS, 8, seed=1)) < 1e-3
+    assert sampler.path == "static" and sampler.decoder.goes == 2 and sampler.decoder.costs.num_graphs

@@ -1,34 +1,42 @@
 """The parts of a decode step: buckets, draws, attention, the replaced kernels, the copy of the weights, the state."""
 
 import copy
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
 from sampling_models import grouped
-from transformers import AutoModelForCausalLM, MistralConfig
+from torch.nn.attention import SDPBackend
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig
 
 from corl_core.bench import shapes
-from corl_core.training.sampling import attention
-from corl_core.training.sampling.buckets import bucket, rows_for
+from corl_core.bench.machine import attention_inputs
+from corl_core.training.sampling import attention, graphs, static
+from corl_core.training.sampling.buckets import CACHE_FRAC, KEPT_FRAC, bucket, prompts_at_once, rows_for
 from corl_core.training.sampling.draw import draw
 from corl_core.training.sampling.lean import Lean, Rotation
 from corl_core.training.sampling.step import State
 from corl_core.training.sampling.weights import Unsupported, Weights, require
 
 
-def test_the_fastest_way_of_attention_is_taken_among_those_that_are_right(monkeypatch):
+def test_ways_of_attention_are_timed_where_they_are_right(monkeypatch):
     """Milliseconds are made up here: a GPU's clock measures them."""
-    query, key, value = torch.randn(3, 2, 4, 16), torch.randn(3, 2, 8, 16), torch.randn(3, 2, 8, 16)
-    bias = attention.bias_of(torch.tensor([0, 2, 7]), torch.tensor([7]), 8, torch.float32)
-    ways = attention.WAYS | {
+    model = grouped()
+    inputs = attention_inputs(model.config, 3, 8, "cpu", torch.float32)
+    assert [tuple(part.shape) for part in inputs] == [(3, 2, 3, 16), (3, 2, 8, 16), (3, 2, 8, 16), (3, 1, 1, 8)]
+    assert not inputs[3].any()
+    ways = {
+        "products": attention.products,
+        "math": partial(attention.fused, SDPBackend.MATH),
         "wrong": lambda *inputs: attention.products(*inputs) * 1.1,
         "broken": lambda *_: (_ for _ in ()).throw(RuntimeError("no kernel")),
     }
     speed = iter([3.0, 2.0, 1.0, 0.5])
-    monkeypatch.setattr(attention, "WAYS", {name: way for name, way in ways.items() if name != "cudnn"})
+    monkeypatch.setattr(attention, "WAYS", ways)
     monkeypatch.setattr(attention, "_milliseconds", lambda call: (call(), next(speed))[1])
-    chooser = attention.Attention()
-    assert chooser.choose(query, key, value, bias) == {"products": 3.0, "fused": 2.0} and chooser.way == "fused"
+    assert attention.milliseconds(*inputs) == {"products": 3.0, "math": 2.0}
 
 
 def test_a_draw_is_the_winner_of_the_race_and_what_is_measured_is_its_distribution():
@@ -57,6 +65,16 @@ def test_buckets_are_few_and_waste_at_most_a_fifth():
     assert all(size <= bucket(size, 8) and bucket(size, 8) - size < max(8, 0.2 * bucket(size, 8)) for size in range(1, 600))
     assert len({bucket(size, 128) for size in range(1, 8193)}) == 20
     assert (rows_for(97, 128), rows_for(96, 128), rows_for(1, 128), rows_for(1, 8)) == (128, 96, 8, 8)
+
+
+@pytest.mark.parametrize("prompts", [1, 7, 20, 31, 128])
+def test_a_cache_that_fills_its_share_stays_between_calls(prompts):
+    """12 rollouts of a prompt, of 1 GiB each on a card of 141 GiB: of 21 prompts and more, goes of what CACHE_FRAC allows, whose
+    bucket of rows is at most a quarter larger; noise of 152 k words in float32 comes on top."""
+    at_once = prompts_at_once(prompts, 2**30, 141 * 2**30)
+    assert at_once <= CACHE_FRAC * 141
+    rows = bucket(at_once * 12, 8)
+    assert rows / 12 * 2**30 + rows * 151936 * 4 <= KEPT_FRAC * 141 * 2**30
 
 
 def test_a_copy_ties_what_is_tied_shares_what_is_frozen_and_has_no_hooks():
@@ -108,6 +126,41 @@ def test_models_that_it_does_not_do_are_named_with_the_reason():
     model.__class__ = type_
     with pytest.raises(Unsupported, match="Odd does not use transformers' attention interface"):
         require(model, 8)
+    model.__class__ = type("Broken", (type(grouped()),), {"_can_compile_fullgraph": False})
+    with pytest.raises(Unsupported, match="of Broken that its forward pass is not of one piece"):
+        require(model, 8)
+
+
+@pytest.mark.parametrize(
+    ("rope", "length"),
+    [({"rope_type": "dynamic", "factor": 2.0}, 8),
+     ({"rope_type": "longrope", "short_factor": [1.0] * 8, "long_factor": [2.0] * 8,
+       "original_max_position_embeddings": 32}, 33)],
+)  # fmt: skip
+def test_frequencies_that_change_with_the_length_are_refused(rope, length):
+    config = LlamaConfig(
+        vocab_size=40, hidden_size=32, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+        max_position_embeddings=64, rope_parameters={"rope_theta": 1e4, **rope},
+    )  # fmt: skip
+    model = AutoModelForCausalLM.from_config(config)
+    with pytest.raises(Unsupported, match=f"rotary frequencies change with the length .rope_type '{rope['rope_type']}'"):
+        require(model, length)
+    if rope["rope_type"] == "longrope":
+        require(model, 32)
+
+
+def test_a_model_that_it_does_not_do_is_not_copied_first(monkeypatch):
+    model = grouped()
+    model.__class__ = type("Broken", (type(model),), {"_can_compile_fullgraph": False})
+    monkeypatch.setattr(static, "Weights", lambda *_: pytest.fail("the weights were copied"))
+    with pytest.raises(Unsupported, match="Broken"):
+        static.StaticDecoder(model, bf16=True)
+
+
+def test_finding_out_what_may_be_replaced_leaves_the_random_state_alone():
+    model, before = shapes.make_model("tiny", "cpu", torch.float32), torch.get_rng_state()
+    Lean(model, torch.float32)
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_trial_of_a_step_can_be_undone():
@@ -121,3 +174,60 @@ def test_a_trial_of_a_step_can_be_undone():
     assert state.tokens[:3, 0].tolist() == [1, 2, 3] and state.ended.tolist() == [False, True, False, True]
     state.put_back(saved)
     assert all(torch.equal(now, then) for now, then in zip(state.position_state(), before, strict=True))
+
+
+class Cuda:
+    """As much of torch.cuda as graphs need: the current stream, captures that take a GiB each and end as they are told."""
+
+    def __init__(self, fails: bool = False):
+        self.fails, self.now, self.free, self.captures, self.replays, self.ended = fails, self._stream("own"), 2**40, 0, 0, []
+        self.CUDAGraph = lambda: SimpleNamespace(replay=self._replay)
+        self.graph_pool_handle = lambda: (0, 1)
+        self.Stream = lambda device: self._stream("side")
+        self.stream = lambda stream: nullcontext()
+        self.current_stream = lambda: self.now
+        self.mem_get_info = lambda device: (self.free, 2**41)
+        self.library = SimpleNamespace(_cuda_endAllocateToPool=lambda device, pool: self.ended.append(pool))
+
+    def _stream(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(name=name, device_index=0, wait_stream=lambda other: None, synchronize=lambda: None)
+
+    def _replay(self) -> None:
+        self.replays += 1
+
+    def set_stream(self, stream) -> None:
+        self.now = stream
+
+    @contextmanager
+    def graph(self, graph, pool, stream, capture_error_mode):
+        own, self.now = self.now, stream
+        yield
+        self.captures, self.free = self.captures + 1, self.free - 2**30
+        if self.fails:
+            raise RuntimeError("operation failed due to a previous error during capture")
+        self.now = own
+
+
+def _graphs(monkeypatch, cuda: Cuda) -> graphs.Graphs:
+    monkeypatch.setattr(graphs, "torch", SimpleNamespace(cuda=cuda, _C=cuda.library))
+    monkeypatch.setattr(graphs, "_side_stream", cuda.Stream)
+    return graphs.Graphs(lambda rows, length: None, State(4, 5, 7, torch.tensor([2])))
+
+
+def test_the_graph_whose_use_is_longest_ago_makes_room(monkeypatch):
+    """Of two at most: 1, 2, 1 again, 3 in place of 2, 1 still there, 2 captured again; four captures of six replays."""
+    cuda = Cuda()
+    monkeypatch.setattr(graphs, "MOST", 2)
+    run = _graphs(monkeypatch, cuda)
+    for rows in (1, 2, 1, 3, 1, 2):
+        run(rows, 128)
+    assert (cuda.captures, cuda.replays, len(run)) == (4, 6, 2)
+    assert run.num_bytes == 4 * 2**30
+
+
+def test_a_capture_that_fails_as_it_ends_gives_back_stream_and_pool(monkeypatch):
+    cuda = Cuda(fails=True)
+    run = _graphs(monkeypatch, cuda)
+    with pytest.raises(RuntimeError, match="previous error during capture"):
+        run(1, 128)
+    assert cuda.current_stream().name == "own" and cuda.ended == [(0, 1)] and len(run) == 0

@@ -1,14 +1,17 @@
 """Sampling at fixed addresses, by eager steps on a CPU: the same distribution as a plain forward pass, whatever is padded, moved,
 retired or masked. Only the capture of a step in a CUDA graph needs a GPU."""
 
+from functools import partial
+
 import pytest
 import torch
 from sampling_models import errors, grouped, ids_of, ids_sampler, make
+from torch.nn.attention import SDPBackend
 from transformers import GenerationConfig
 
 from corl_core.training import families
 from corl_core.training.rollout import Sampler
-from corl_core.training.sampling import attention, static
+from corl_core.training.sampling import attention, lean, static
 from corl_core.training.sampling.weights import Unsupported
 
 PROMPTS = ["47+38=", "9*3=", "52-38="]  # the second is padded
@@ -25,14 +28,31 @@ def test_what_is_measured_equals_a_separate_forward_pass(sampler):
     assert errors(sampler, sampler.sample(PROMPTS, 4, seed=1), 0.7) < 1e-4
 
 
-@pytest.mark.parametrize("way", ["fused", "products"])
-def test_key_heads_that_serve_several_query_heads_are_read_for_each(way):
-    sampler = ids_sampler(grouped(), 20)
-    attention.attention.way = way
+@pytest.mark.parametrize("backend", [None, SDPBackend.MATH])
+def test_key_heads_that_serve_several_query_heads_are_read_for_each(backend, monkeypatch):
+    """By matrix products, and as torch's fused kernels are asked, by the one that a CPU has too."""
+    way = attention.DEFAULT
+    if backend is not None:
+        way = "math"
+        call = partial(attention.attend, partial(attention.fused, backend))
+        monkeypatch.setitem(attention.ALL_ATTENTION_FUNCTIONS._global_mapping, attention.implementation(way), call)
+    sampler = ids_sampler(grouped(), 20, way=way)
+    assert errors(sampler, sampler.sample(ids_of(9, 4), 3, seed=1), 1.0) < 1e-4
+
+
+def test_two_decoders_have_each_their_own_way():
+    model, seen = grouped(), []
+    own = attention.ALL_ATTENTION_FUNCTIONS[attention.implementation("products")]
     try:
-        assert errors(sampler, sampler.sample(ids_of(9, 4), 3, seed=1), 1.0) < 1e-4
+        attention.ALL_ATTENTION_FUNCTIONS.register(
+            attention.implementation("other"), lambda *args, **more: (seen.append(1), own(*args, **more))[1]
+        )
+        one, other = ids_sampler(model, 6), ids_sampler(model, 6, way="other")
+        first = one.sample(ids_of(9), 2, seed=1)
+        assert not seen and other.sample(ids_of(9), 2, seed=1) == first
+        assert seen and one.sample(ids_of(9), 2, seed=1) == first
     finally:
-        attention.attention.way = "fused"
+        attention.ALL_ATTENTION_FUNCTIONS._global_mapping.pop(attention.implementation("other"), None)
 
 
 def test_completions_that_cross_a_bucket_of_slots_stay_exact():
@@ -230,3 +250,67 @@ def test_a_path_that_was_asked_for_by_name_does_not_fall_back(monkeypatch):
     monkeypatch.setattr(static, "require", lambda *_: (_ for _ in ()).throw(Unsupported("it is too odd")))
     with pytest.raises(Unsupported, match="it is too odd"):
         ids_sampler(grouped(), 6).sample(ids_of(5), 1, seed=1)
+
+
+def test_a_replaced_norm_that_is_wrong_is_refused(monkeypatch):
+    """The forward pass that it is held against has the model's own norms."""
+    monkeypatch.setattr(lean, "_norm_agrees", lambda *_: True)
+    monkeypatch.setattr(lean, "_fused_norm", lambda norm: lambda states: states * norm.weight)
+    with pytest.raises(Unsupported, match="its decode step differs from its forward pass by"):
+        ids_sampler(grouped(), 6).sample(ids_of(9), 2, seed=1)
+
+
+def _run_out(monkeypatch, times: int) -> None:
+    """Memory for the cache is not to be had so many times."""
+    own, left = static.State, [True] * times
+
+    def state(*arguments):
+        if left and left.pop():
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return own(*arguments)
+
+    monkeypatch.setattr(static, "State", state)
+
+
+def test_memory_that_runs_out_once_is_met_with_half_the_prompts_at_a_time(monkeypatch):
+    """Four prompts: all, then two by two, as those of a decoder that has always had two goes."""
+    wanted = ids_sampler(grouped(), 8)
+    wanted.decoder.goes = 2
+    sampler, told = ids_sampler(grouped(), 8), []
+    sampler._told = lambda *line: told.append(line)
+    _run_out(monkeypatch, 1)
+    samples = sampler.sample(ids_of(5, 6, 7, 8), 3, seed=1)
+    assert sampler.path == "static" and sampler.decoder.goes == 2 and sampler.decoder._cache.shape[0] == 6
+    assert told[0][0] == "static" and "half the prompts at a time" in told[0][1]
+    assert samples == wanted.sample(ids_of(5, 6, 7, 8), 3, seed=1) and errors(sampler, samples, 1.0) < 1e-4
+    sampler.sample(ids_of(5, 6, 7, 8), 3, seed=2)
+    assert len(told) == 1
+
+
+def test_memory_that_runs_out_again_hands_over_to_the_other_path(monkeypatch):
+    sampler, told = ids_sampler(grouped(), 8), []
+    sampler._told, sampler._may_fall_back = lambda *line: told.append(line), True
+    _run_out(monkeypatch, 2)
+    assert errors(sampler, sampler.sample(ids_of(5, 6), 3, seed=1), 1.0) < 1e-4
+    assert sampler.path == "shared" and sampler.decoder is None and "OutOfMemoryError: CUDA out of memory" in told[0][1]
+
+
+def test_buffers_that_cannot_be_made_leave_none_half_made(monkeypatch):
+    sampler = ids_sampler(grouped(), 8)
+    _run_out(monkeypatch, 2)
+    with pytest.raises(torch.OutOfMemoryError):
+        sampler.sample(ids_of(5, 6), 3, seed=1)
+    assert sampler.decoder._cache is None and sampler.decoder._state is None and sampler.decoder._run is None
+    assert errors(sampler, sampler.sample(ids_of(5, 6), 3, seed=1), 1.0) < 1e-4
+
+
+def test_why_the_path_failed_is_printed_whole(monkeypatch, capfd):
+    sampler = ids_sampler(grouped(), 8)
+    sampler._may_fall_back = True
+
+    def failing_draw(*_):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(static, "draw", failing_draw)
+    sampler.sample(ids_of(5), 2, seed=1)
+    assert "in failing_draw" in capfd.readouterr().err

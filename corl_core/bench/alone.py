@@ -11,7 +11,8 @@ import multiprocessing
 import os
 import statistics
 import tempfile
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from corl_core.runs.journal import Tail
 from corl_core.runs.placement import VISIBLE, visible_gpus
 
 SKIP = 2  # first steps, which pay for kernels, graphs and the allocator
-ARMS = ("plain TRL", "engine")
+ARMS = {"plain": "plain TRL", "plain-no-cudnn": "plain TRL, without cuDNN's attention", "engine": "engine"}
+DEFAULT_ARMS = ("plain", "engine")
 PARTS = {"generate": "generate_time_s", "grade": "grade_time_s", "update": "update_time_s", "record": "log_time_s"}
 PROMPT = "please reason step by step, and put your final answer within a box. the question is: {question}"
 
@@ -32,10 +34,11 @@ PROMPT = "please reason step by step, and put your final answer within a box. th
 class Arm:
     """Medians over steps and agents; seconds."""
 
-    step_s: float
-    parts: dict[str, float]
-    peak_gib: float | None  # of one process: the allocator's, of tensors
+    step_s: float | None = None
+    parts: dict[str, float] = field(default_factory=dict)
+    peak_gib: float | None = None  # of one process: the allocator's, of tensors
     said: list[str] = field(default_factory=list)  # how the engine sampled
+    error: str = ""  # why the figures are none, or not of what was to be measured
 
 
 def configuration(
@@ -59,8 +62,20 @@ def configuration(
     return load_config("demo-ttrl", [*fixed, *overrides])
 
 
-def measure(config: RunConfig, folder: Path, arms: Sequence[str] = ARMS) -> dict[str, Arm]:
-    return {name: _run(name, config, folder) for name in arms}
+def measure(
+    config: RunConfig, folder: Path, arms: Sequence[str] = DEFAULT_ARMS, done: Callable[[str, Arm], None] = lambda *_: None
+) -> dict[str, Arm]:
+    """By name. Every arm is handed to `done` when it is, and one that fails leaves the others alone."""
+    found = {}
+    for kind in arms:
+        name = ARMS[kind]
+        try:
+            found[name] = _run(kind, config, folder)
+        except Exception as error:
+            traceback.print_exc()
+            found[name] = Arm(error=f"{type(error).__name__}: {error}")
+        done(name, found[name])
+    return found
 
 
 def _run(arm: str, config: RunConfig, folder: Path) -> Arm:
@@ -82,12 +97,13 @@ def _run(arm: str, config: RunConfig, folder: Path) -> Arm:
         statistics.median([step for one in found for step in one[0]]),
         {part: statistics.median([one[1][part] for one in found if part in one[1]]) for part in found[0][1]},
         max((one[2] for one in found if one[2] is not None), default=None),
-        [line for one in found for line in one[3]],
+        [reason for one in found for _, reason in one[3]],
+        "sampled by the shared path" if any(path == "shared" for one in found for path, _ in one[3]) else "",
     )
 
 
-def _read(arm: str, run: Run, agent: str) -> tuple[list[float], dict[str, float], float | None, list[str]]:
-    """Seconds of each step, of the parts of one, the peak in GiB, and what was said of sampling."""
+def _read(arm: str, run: Run, agent: str) -> tuple[list[float], dict[str, float], float | None, list[tuple[str, str]]]:
+    """Seconds of each step, of the parts of one, the peak in GiB, and by which path it sampled, with why."""
     result = json.loads((run.path / f"{agent}.json").read_text())
     if arm != "engine":
         ends = result["ends"]
@@ -101,16 +117,18 @@ def _read(arm: str, run: Run, agent: str) -> tuple[list[float], dict[str, float]
         part: statistics.median([line["metrics"].get(metric, 0.0) for line in metrics[SKIP:]]) for part, metric in PARTS.items()
     }
     steps = [later - earlier for earlier, later in zip(ends[SKIP - 1 :], ends[SKIP:], strict=False)]
-    return steps, parts, result["peak_gib"], [line["reason"] for line in lines if line["event"] == "rollouts"]
+    return steps, parts, result["peak_gib"], [(line["path"], line["reason"]) for line in lines if line["event"] == "rollouts"]
 
 
 def _child(arm: str, path: str, agent: str, gpu: str | None) -> None:
     if gpu is not None:
         os.environ[VISIBLE] = gpu
     run = Run(Path(path))
-    result = _engine(run, agent) if arm == "engine" else _plain(run, agent)
     import torch
 
+    if arm == "plain-no-cudnn":
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    result = _engine(run, agent) if arm == "engine" else _plain(run, agent)
     peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
     (run.path / f"{agent}.json").write_text(json.dumps(result | {"peak_gib": peak}))
 
@@ -133,25 +151,33 @@ def _plain(run: Run, name: str) -> dict:
     return json.loads((folder / f"{name}.json").read_text())
 
 
-def bench(model: str, steps: int, device: str, rows: int, tokens: int, agents: int, overrides: Sequence[str]) -> dict[str, Arm]:
+def bench(
+    model: str, steps: int, device: str, rows: int, tokens: int, agents: int, overrides: Sequence[str],
+    arms: Sequence[str] = DEFAULT_ARMS, done: Callable[[str, Arm], None] = lambda *_: None,
+) -> dict[str, Arm]:  # fmt: skip
     """Everything in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         config = configuration(model, steps, device, rows, tokens, agents, Path(folder), overrides)
-        return measure(config, Path(folder))
+        return measure(config, Path(folder), arms, done)
 
 
 def table(arms: dict[str, Arm], rows: int, tokens: int) -> str:
-    """Markdown: seconds a step by phase, the ratio to plain TRL, tokens a second of one agent, peak memory of one process."""
-    plain = arms["plain TRL"].step_s if "plain TRL" in arms else None
+    """Markdown: seconds a step by phase, the ratio to the faster plain TRL, tokens a second of one agent, peak memory of one
+    process."""
+    plain = min((arm.step_s for name, arm in arms.items() if name != ARMS["engine"] and arm.step_s), default=None)
     lines = [
         "| arm | s a step | speed-up | generate (s) | rest (s) | tokens/s | peak memory (GiB) |", "| --- " * 7 + "|",
     ]  # fmt: skip
     for name, arm in arms.items():
+        if arm.step_s is None:
+            lines.append(f"| {name} | failed" + " | –" * 5 + " |")
+            continue
         generate, faster = arm.parts["generate"], "–" if plain is None else f"{plain / arm.step_s:.2f}"
         peak = "–" if arm.peak_gib is None else f"{arm.peak_gib:.1f}"
+        shown = f"{name} ({arm.error})" if arm.error else name
         lines.append(
-            f"| {name} | {arm.step_s:.2f} | {faster} | {generate:.2f} | {arm.step_s - generate:.2f} "
+            f"| {shown} | {arm.step_s:.2f} | {faster} | {generate:.2f} | {arm.step_s - generate:.2f} "
             f"| {rows * tokens / arm.step_s:,.0f} | {peak} |"
         )
-    said = [f"{name}: {line}" for name, arm in arms.items() for line in arm.said]
+    said = [f"{name}: {line}" for name, arm in arms.items() for line in [*arm.said, *([arm.error] if arm.error else [])]]
     return "\n".join([*lines, "", "rest: grading, update and record.", *said])

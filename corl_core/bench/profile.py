@@ -1,6 +1,10 @@
 """`bench rollouts --profile`: what a decode step spends its time on, kernel by kernel, from torch's profiler."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import torch
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from corl_core.bench.rollouts import GROUP, Setting, subject
@@ -20,11 +24,7 @@ def of_a_step(setting: Setting) -> str:
         sampler.sample(prompts, GROUP, seed=1)
         if on_gpu:
             torch.cuda.synchronize()
-    times = [
-        (event.self_device_time_total if on_gpu else event.self_cpu_time_total, event.count, event.key)
-        for event in watched.key_averages()
-    ]  # fmt: skip
-    times = sorted((row for row in times if row[0]), reverse=True)
+    times = sorted(self_times(watched.key_averages(), on_gpu), reverse=True)
     total, steps = sum(row[0] for row in times), TOKENS - 1
     lines = [
         f"Prefill and {steps} steps: {total / 1000:.1f} ms on the {setting.device}, {sum(row[1] for row in times):,} calls.", "",
@@ -33,3 +33,12 @@ def of_a_step(setting: Setting) -> str:
     for time, count, name in times[:MOST]:
         lines.append(f"| {time / steps:.0f} | {time / total:.1%} | {count / steps:.1f} | {name[:90].replace('|', '/')} |")
     return "\n".join(lines)
+
+
+def self_times(events: Iterable[Any], on_gpu: bool) -> list[tuple[float, int, str]]:
+    """Microseconds, calls and names. On a GPU of kernels alone: the operators that launched them have the same time again."""
+    if on_gpu:
+        rows = [(one.self_device_time_total, one.count, one.key) for one in events if one.device_type == DeviceType.CUDA]
+    else:
+        rows = [(one.self_cpu_time_total, one.count, one.key) for one in events]
+    return [row for row in rows if row[0]]

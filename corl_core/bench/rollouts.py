@@ -2,30 +2,36 @@
 
 Models are shapes with random weights (`shapes.py`), whose completions all have full length, or schooled tiny ones, which end when
 they are done. All arms sample the same prompts, K completions of each. The floor of a decode step is the time to read the
-weights' bytes once, measured on the same device; the ratio to it says how far from memory speed a step is.
+weights' bytes once, measured on the same device; the ratio to it says how far from memory speed a step is. Speed-ups are over the
+faster `generate` where there are two. An arm that fails is told of, and the others are measured.
 """
 
-import gc
-import time
+import traceback
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Literal
 
 import torch
 from transformers import BatchEncoding, GenerationConfig, PreTrainedModel
 
 from corl_core.bench import shapes
+from corl_core.bench.machine import attention_inputs, now, read_seconds, reset_peak, without_cudnn
+from corl_core.bench.telling import versions
 from corl_core.config import ConfigError
 from corl_core.training.rollout import Sampler
+from corl_core.training.sampling import attention
+from corl_core.training.sampling.buckets import ROW_UNIT, SLOT_UNIT, bucket
+from corl_core.training.sampling.static import StaticDecoder
 
-ARMS = ("generate", "shared", "static")
-NAMES = {
+NAMES = {  # what is measured first is the most wanted
     "generate": "transformers `generate`, dynamic cache",
-    "shared": "engine, shared rows",
     "static": "engine, static path",
+    "generate:no-cudnn": "transformers `generate`, without cuDNN's attention",
+    "shared": "engine, shared rows",
+    **{f"static:{way}": f"engine, static path, attention by '{way}'" for way in attention.WAYS if way != attention.DEFAULT},
 }
+ARMS = {"cpu": ("generate", "static", "shared"), "cuda": ("generate", "static", "generate:no-cudnn", "shared")}  # by default
 GROUP = 8  # completions of a prompt
-WARM_UP_TOKENS = 4
 
 
 @dataclass(frozen=True)
@@ -47,17 +53,18 @@ class Row:
 
     arm: str
     tokens: int = 0
-    total_s: float = float("inf")
+    total_s: float | None = None
     prefill_s: float = 0.0
     step_ms: float = 0.0
-    first_s: float = 0.0  # the first call, with whatever it makes or captures
+    first_s: float = 0.0  # the first call, of whole completions too, with whatever it makes or captures
     peak_gib: float | None = None  # beside the weights
     note: str = ""
     floor_ratio: float | None = None
+    error: str = ""
 
     @property
     def tokens_per_s(self) -> float:
-        return self.tokens / self.total_s
+        return self.tokens / self.total_s if self.total_s else 0.0
 
 
 @dataclass
@@ -67,6 +74,8 @@ class Measured:
     floor_ms: float
     bandwidth_gb_s: float
     rows: list[Row] = field(default_factory=list)
+    attention_ms: dict[str, float] = field(default_factory=dict)  # of the static path's ways, a layer, on a GPU
+    versions: str = ""
 
 
 class Ids:
@@ -85,33 +94,45 @@ class Ids:
         return [""] * len(ids)
 
 
-def measure(setting: Setting, arms: Sequence[str] = ARMS, say: Callable[[str], None] = lambda _: None) -> Measured:
-    """Every arm in turn. Raises ConfigError for a model that is not known."""
+def measure(
+    setting: Setting, arms: Sequence[str] = (), say: Callable[[str], None] = lambda _: None,
+    done: Callable[[Row], None] = lambda _: None,
+) -> Measured:  # fmt: skip
+    """Every arm in turn, each handed to `done` when it is. Raises ConfigError for a model that is not known."""
     if setting.device == "cpu":
         torch.set_num_threads(1)
     model, tokenizer, prompts = subject(setting)
     num_bytes = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     floor_s = read_seconds(num_bytes, setting.device)
-    measured = Measured(setting, num_bytes / 2**30, 1000 * floor_s, num_bytes / floor_s / 1e9)
-    for arm in arms:
+    measured = Measured(setting, num_bytes / 2**30, 1000 * floor_s, num_bytes / floor_s / 1e9, versions=versions())
+    say(measured.versions)
+    if setting.device == "cuda":
+        rows, length = bucket(setting.rows, ROW_UNIT), bucket(setting.prompt_tokens + setting.tokens, SLOT_UNIT)
+        inputs = attention_inputs(model.config, rows, length, setting.device, getattr(torch, setting.dtype))
+        measured.attention_ms = attention.milliseconds(*inputs)
+        del inputs
+        say(f"attention, ms a layer: {measured.attention_ms}")
+    for arm in arms or ARMS[setting.device]:
         say(f"measuring {NAMES[arm]}")
-        own, before = () if arm == "generate" else (arm,), _reset_peak(device := setting.device)
-        row = (_ours if own else _generate)(setting, model, tokenizer, prompts, *own)
-        row.peak_gib = (torch.cuda.max_memory_allocated() - before) / 2**30 if device == "cuda" else None
+        row = _attempt(setting, arm, model, tokenizer, prompts)
         row.floor_ratio = row.step_ms / measured.floor_ms
         measured.rows.append(row)
+        done(row)
     return measured
 
 
-def read_seconds(num_bytes: int, device: str, repeats: int = 5) -> float:
-    """To read so many bytes of memory once: the fastest of several sums over them."""
-    values = torch.ones(max(1, num_bytes // 4), device=device)
-    times = []
-    for _ in range(repeats):
-        begin = _now(device)
-        values.sum()
-        times.append(_now(device) - begin)
-    return min(times)
+def _attempt(setting: Setting, arm: str, model: PreTrainedModel, tokenizer, prompts: list[str]) -> Row:
+    kind, _, variant = arm.partition(":")
+    run = _generate if kind == "generate" else _ours
+    try:
+        before = reset_peak(setting.device)
+        with without_cudnn() if (kind, variant) == ("generate", "no-cudnn") else nullcontext():
+            row = run(setting, arm, model, tokenizer, prompts)
+        row.peak_gib = (torch.cuda.max_memory_allocated() - before) / 2**30 if setting.device == "cuda" else None
+        return row
+    except Exception as error:
+        traceback.print_exc()
+        return Row(NAMES[arm], error=f"{type(error).__name__}: {error}")
 
 
 def subject(setting: Setting):
@@ -139,7 +160,7 @@ def _schooled(setting: Setting, num: int):
     return model.eval(), tokenizer, [models.prompt(question.question, config.data, tokenizer) for question in questions]
 
 
-def _generate(setting: Setting, model: PreTrainedModel, tokenizer, prompts: list[str]) -> Row:
+def _generate(setting: Setting, arm: str, model: PreTrainedModel, tokenizer, prompts: list[str]) -> Row:
     """As TRL calls it: every prompt K times over, no compilation."""
     batch = tokenizer(prompts, return_tensors="pt", padding=True, padding_side="left")
     ids, mask = (batch[name].repeat_interleave(GROUP, 0).to(model.device) for name in ("input_ids", "attention_mask"))
@@ -154,10 +175,7 @@ def _generate(setting: Setting, model: PreTrainedModel, tokenizer, prompts: list
             out = model.generate(input_ids=ids, attention_mask=mask, generation_config=settings)
         return _lengths(out[:, ids.shape[1] :], eos)
 
-    row = Row(NAMES["generate"])
-    row.first_s = _timed(setting, lambda: call(WARM_UP_TOKENS))[0]
-    row.prefill_s = min(_timed(setting, lambda: call(1))[0] for _ in range(2))
-    return _repeat(setting, row, lambda: call(setting.tokens), lambda: row.prefill_s)
+    return _repeat(setting, Row(NAMES[arm]), call)
 
 
 def _lengths(tokens: torch.Tensor, eos: int | list[int] | None) -> list[int]:
@@ -169,55 +187,39 @@ def _lengths(tokens: torch.Tensor, eos: int | list[int] | None) -> list[int]:
     return (before == 0).sum(1).tolist()
 
 
-def _ours(setting: Setting, model: PreTrainedModel, tokenizer, prompts: list[str], path: Literal["shared", "static"]) -> Row:
-    told: list[str] = []
+def _ours(setting: Setting, arm: str, model: PreTrainedModel, tokenizer, prompts: list[str]) -> Row:
+    path, _, way = arm.partition(":")
     bf16 = setting.dtype == "bfloat16"
-    sampler = Sampler(model, tokenizer, setting.tokens, 1.0, path=path, bf16=bf16, told=lambda _, why: told.append(why))
+    sampler = Sampler(model, tokenizer, setting.tokens, 1.0, path=path, bf16=bf16)
+    if path == "static":
+        sampler.decoder = StaticDecoder(model, bf16=bf16, way=way or attention.DEFAULT)
 
-    def call(tokens: int = setting.tokens) -> list[int]:
+    def call(tokens: int) -> list[int]:
         sampler.max_tokens = tokens
         return [len(ids) for ids in sampler.sample(prompts, GROUP, seed=1).completion_ids]
 
-    row = Row(NAMES[path])
-    row.first_s = _timed(setting, call)[0]
-    row.prefill_s = min(_timed(setting, lambda: call(1))[0] for _ in range(2))
-    row = _repeat(setting, row, call, lambda: row.prefill_s)
-    row.note = "; ".join(told)
+    row = _repeat(setting, Row(NAMES[arm]), call)
+    row.note = sampler.decoder.description() if sampler.decoder else ""
     return row
 
 
-def _repeat(setting: Setting, row: Row, call: Callable[[], list[int]], prefill: Callable[[], float]) -> Row:
+def _repeat(setting: Setting, row: Row, call: Callable[[int], list[int]]) -> Row:
+    """`call` samples so many tokens at most and returns how many each completion has. A prefill is a completion of one token."""
     steps = 1
+    row.first_s = _timed(setting, lambda: call(setting.tokens))[0]
+    row.prefill_s = min(_timed(setting, lambda: call(1))[0] for _ in range(2))
     for _ in range(setting.repeats):
-        seconds, lengths = _timed(setting, call)
-        if seconds < row.total_s:
-            row.total_s, row.tokens, row.prefill_s, steps = seconds, sum(lengths), prefill(), max(lengths) - 1
+        seconds, lengths = _timed(setting, lambda: call(setting.tokens))
+        if row.total_s is None or seconds < row.total_s:
+            row.total_s, row.tokens, steps = seconds, sum(lengths), max(lengths) - 1
     row.step_ms = 1000 * (row.total_s - row.prefill_s) / max(1, steps)
     return row
 
 
-def _reset_peak(device: str) -> int:
-    """Bytes held now, on a GPU that nothing but the weights is left on."""
-    if device != "cuda":
-        return 0
-    gc.collect()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    return torch.cuda.memory_allocated()
-
-
 def _timed(setting: Setting, call: Callable[[], list[int]]) -> tuple[float, list[int]]:
-    begin = _now(setting.device)
+    begin = now(setting.device)
     result = call()
-    return _now(setting.device) - begin, result
-
-
-def _now(device: str) -> float:
-    """On a CPU the time of this process alone, by one thread, for other work on the machine would spoil a comparison."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-        return time.perf_counter()
-    return time.process_time()
+    return now(setting.device) - begin, result
 
 
 def check(setting: Setting) -> None:
@@ -232,7 +234,7 @@ def check(setting: Setting) -> None:
 
 def table(measured: Measured) -> str:
     """Markdown: a line for each arm."""
-    setting, first = measured.setting, measured.rows[0]
+    setting = measured.setting
     lines = [
         f"{setting.model}, {setting.dtype}, {setting.rows} completions × {setting.tokens} tokens after "
         f"{setting.prompt_tokens}, {setting.device}. Weights {measured.weights_gib:.2f} GiB, read once in "
@@ -241,12 +243,28 @@ def table(measured: Measured) -> str:
         "",
         "| arm | tokens/s | speed-up | ms a step | × floor | prefill (s) | first call (s) | peak memory (GiB) |",
         "| --- " * 8 + "|",
+        *(_line(row, _baseline(measured.rows)) for row in measured.rows),
+        "",
+        measured.versions,
     ]
-    for row in measured.rows:
-        peak = "–" if row.peak_gib is None else f"{row.peak_gib:.2f}"
-        lines.append(
-            f"| {row.arm} | {row.tokens_per_s:,.0f} | {row.tokens_per_s / first.tokens_per_s:.2f} | {row.step_ms:.2f} "
-            f"| {row.floor_ratio:.1f} | {row.prefill_s:.3f} | {row.first_s:.2f} | {peak} |"
-        )
-    notes = [f"{row.arm}: {row.note}" for row in measured.rows if row.note]
-    return "\n".join([*lines, *([""] if notes else []), *notes])
+    if measured.attention_ms:
+        ways = ", ".join(f"{name} {value:.3f}" for name, value in measured.attention_ms.items())
+        lines.append(f"Attention of a step at full length, ms a layer: {ways}.")
+    return "\n".join([*lines, *(f"{row.arm}: {row.error or row.note}" for row in measured.rows if row.error or row.note)])
+
+
+def _baseline(rows: Sequence[Row]) -> float | None:
+    """Tokens a second of the faster `generate`, else of the first arm that was measured."""
+    rates = {row.arm: row.tokens_per_s for row in rows if row.tokens_per_s}
+    plain = [rate for arm, rate in rates.items() if arm in (NAMES["generate"], NAMES["generate:no-cudnn"])]
+    return max(plain) if plain else next(iter(rates.values()), None)
+
+
+def _line(row: Row, baseline: float | None) -> str:
+    if row.error:
+        return f"| {row.arm} | failed" + " | –" * 6 + " |"
+    peak = "–" if row.peak_gib is None else f"{row.peak_gib:.2f}"
+    return (
+        f"| {row.arm} | {row.tokens_per_s:,.0f} | {row.tokens_per_s / baseline:.2f} | {row.step_ms:.2f} "
+        f"| {row.floor_ratio:.1f} | {row.prefill_s:.3f} | {row.first_s:.2f} | {peak} |"
+    )

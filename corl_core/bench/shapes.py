@@ -114,13 +114,25 @@ def save(name: str, folder: Path, dtype: "torch.dtype", device: str = "cpu") -> 
 
 
 def make_tokenizer(name: str) -> "PreTrainedTokenizerBase":
-    """The characters of the tiny families, with the shape's end token; the rest of the vocabulary has a name and no text."""
+    """The characters of the tiny families, with the shape's end token; the rest of the vocabulary has a name and no text. It is
+    part of the vocabulary proper, for added tokens take time that grows faster than their number."""
+    import json
+
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
     from corl_core.training.families import make_tokenizer as characters
 
     tokenizer = characters()
-    missing = shape(name)["vocab_size"] - len(tokenizer)
-    if missing > 0:
-        tokenizer.add_tokens([f"<{number}>" for number in range(missing)])
-        last = tokenizer.convert_ids_to_tokens(len(tokenizer) - 1)
-        tokenizer.eos_token = tokenizer.pad_token = last
-    return tokenizer
+    first, size = len(tokenizer), shape(name)["vocab_size"]
+    if size <= first:
+        return tokenizer
+    state = json.loads(tokenizer.backend_tokenizer.to_str())
+    added = {token["content"]: token["id"] for token in state["added_tokens"]}
+    state["model"]["vocab"] |= added | {f"<{number}>": first + number for number in range(size - first)}
+    last = f"<{size - first - 1}>"
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(state)), padding_side=tokenizer.padding_side, eos_token=last,
+        pad_token=last, bos_token=tokenizer.bos_token, unk_token=tokenizer.unk_token, clean_up_tokenization_spaces=False,
+        model_max_length=tokenizer.model_max_length,
+    )  # fmt: skip

@@ -4,9 +4,11 @@ import argparse
 import json
 from dataclasses import asdict
 
+from corl_core.bench.telling import tell, versions
 from corl_core.cli import bench_placement, bench_scale
 from corl_core.cli.runs import add_overrides
 
+ROLLOUT_ARMS = ["generate", "static", "generate:no-cudnn", "shared", "static:efficient", "static:cudnn"]
 ALONE_STEPS = 6  # of a model of real size: a plain TRL step takes seconds
 
 
@@ -37,6 +39,8 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     engine.add_argument("--agents", type=int, default=1, help="with --model: agents at once (default: 1)")
     engine.add_argument("--rows", type=int, default=128, help="with --model: completions a step (default: 128)")
     engine.add_argument("--tokens", type=int, default=256, help="with --model: tokens of each (default: 256)")
+    engine.add_argument("--arms", nargs="+", choices=["plain", "plain-no-cudnn", "engine"], default=["plain", "engine"],
+                        help="with --model: what to compare (default: plain engine)")  # fmt: skip
     engine.set_defaults(run=_engine)
     _add_rollouts(what, common)
     bench_scale.add(what, common)
@@ -58,7 +62,7 @@ def _add_rollouts(what: argparse._SubParsersAction, common: argparse.ArgumentPar
     rollouts.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     rollouts.add_argument("--dtype", choices=["float32", "bfloat16"], default=None, help="default: bfloat16 on cuda")
     rollouts.add_argument("--repeats", type=int, default=3, help="times each arm runs; the fastest counts (default: 3)")
-    rollouts.add_argument("--arms", nargs="+", choices=["generate", "shared", "static"], default=None)
+    rollouts.add_argument("--arms", nargs="+", choices=ROLLOUT_ARMS, default=None)
     rollouts.add_argument("--profile", action="store_true", help="also what a decode step spends its time on")
     rollouts.set_defaults(run=_rollouts)
 
@@ -98,10 +102,13 @@ def _engine(arguments: argparse.Namespace) -> int:
 
     if arguments.model is not None:
         size = (arguments.device, arguments.rows, arguments.tokens, arguments.agents)
-        found = alone.bench(arguments.model, min(arguments.steps, ALONE_STEPS), *size, arguments.overrides)
-        lines = alone.table(found, arguments.rows, arguments.tokens)
+        found = alone.bench(
+            arguments.model, min(arguments.steps, ALONE_STEPS), *size, arguments.overrides, arguments.arms,
+            lambda name, arm: tell(arm=name, **asdict(arm)),
+        )  # fmt: skip
+        lines = "\n".join([alone.table(found, arguments.rows, arguments.tokens), versions()])
         print(json.dumps({name: asdict(arm) for name, arm in found.items()}) if arguments.json else lines)
-        return 0
+        return int(any(arm.error for arm in found.values()))
     arms = engine.measure(engine.configuration(arguments.steps, arguments.device, arguments.overrides), arguments.repeats)
     if arguments.json:
         shares = {name: {part: arm.share(part) for part in engine.PARTS} for name, arm in arms.items()}
@@ -133,13 +140,13 @@ def _rollouts(arguments: argparse.Namespace) -> int:
         repeats=arguments.repeats,
     )
     rollouts.check(setting)
-    measured = rollouts.measure(setting, arguments.arms or rollouts.ARMS)
-    print(json.dumps(asdict(measured)) if arguments.json else rollouts.table(measured))
+    measured = rollouts.measure(setting, arguments.arms or (), lambda text: tell(say=text), lambda row: tell(**asdict(row)))
+    print(json.dumps(asdict(measured)) if arguments.json else rollouts.table(measured), flush=True)
     if arguments.profile:
         from corl_core.bench import profile
 
         print(profile.of_a_step(setting))
-    return 0
+    return int(any(row.error for row in measured.rows))
 
 
 def _add_learn(what: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:

@@ -11,7 +11,9 @@ tensor of tokens times vocabulary ever exists.
 """
 
 import math
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress
 from typing import Literal
@@ -102,7 +104,7 @@ class Sampler:
 
     def _by_graphs(self, batch: BatchEncoding, num_generations: int, seed: int) -> Drawn | None:
         """None: the static path does not do this model, and from now on the other one samples."""
-        is_new = self.decoder is None
+        is_new, drawn, goes = self.decoder is None, None, self.decoder and self.decoder.goes
         try:
             if is_new:
                 self.decoder = StaticDecoder(self.model, **self._static)
@@ -112,15 +114,22 @@ class Sampler:
         except (Unsupported, RuntimeError, NotImplementedError, TypeError, AttributeError) as error:
             if not self._may_fall_back:
                 raise
-            self.decoder, self.path = None, "shared"
-            if self.model.device.type == "cuda":
-                torch.cuda.empty_cache()
-            what = "this model" if isinstance(error, Unsupported) else type(error).__name__
-            self._told("shared", f"WARNING: sampling is several times slower, for the static path failed on {what}: {error}")
-            return None
-        if is_new:
+            is_known = isinstance(error, Unsupported)
+            if not is_known:
+                traceback.print_exc()
+            why = f"{'this model' if is_known else type(error).__name__}: {error}"
+        if drawn is None:  # here the traceback, which holds cache and graphs, is gone
+            self._give_up()
+            self._told("shared", f"WARNING: sampling is several times slower, for the static path failed on {why}")
+        elif is_new or self.decoder.goes != goes:
             self._told("static", self.decoder.description())
         return drawn
+
+    def _give_up(self) -> None:
+        self.decoder, self.path = None, "shared"
+        if self.model.device.type == "cuda":
+            with suppress(RuntimeError):  # of an allocator that a failed capture has left as it was
+                torch.cuda.empty_cache()
 
     def _by_shared_rows(self, batch: BatchEncoding, num_generations: int, generator: torch.Generator) -> Drawn:
         rows = _Rows(self.model, batch)

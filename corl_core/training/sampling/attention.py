@@ -1,18 +1,18 @@
 """Attention of one new token a row over the cache, for transformers' attention interface.
 
 The query heads that share a key head are folded into the query length, (rows, kv_heads, group, head_dim): keys and values are
-then read once for the whole group and never repeated in memory. Which way of computing it is fastest depends on the card and the
-shape, so on a GPU they are timed once and the fastest is taken.
+then read once for the whole group and never repeated in memory. There are several ways to compute it, whose roundings differ; a
+decoder has one of them for good, so that a seed draws the same tokens in every process. `bench rollouts` times all of them.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-NAME = "corl_decode"
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 
@@ -24,57 +24,62 @@ def products(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: 
     return torch.matmul(weights, value)
 
 
-def fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
-    """The same by the fused kernel that torch picks."""
+def fused(
+    backend: SDPBackend, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor, scale: float
+) -> torch.Tensor:
+    """The same by one of torch's fused kernels."""
     wide = bias.expand(-1, query.shape[1], query.shape[2], -1)
-    return scaled_dot_product_attention(query, key, value, attn_mask=wide, scale=scale)
+    with sdpa_kernel(backend):
+        return scaled_dot_product_attention(query, key, value, attn_mask=wide, scale=scale)
 
 
-def cudnn(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
-    """The same by cuDNN's kernel."""
-    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        return fused(query, key, value, bias, scale)
-
-
-WAYS: dict[str, Way] = {"products": products, "fused": fused, "cudnn": cudnn}
+WAYS: dict[str, Way] = {
+    "products": products,
+    "efficient": partial(fused, SDPBackend.EFFICIENT_ATTENTION),
+    "cudnn": partial(fused, SDPBackend.CUDNN_ATTENTION),
+}
+DEFAULT = "products"  # it computes every shape and dtype on every device
 TOLERANCE = 0.03  # of a way's output against that of 'products', relative
 
 
-class Attention:
-    """The function that transformers calls, with the way that is in use."""
+def attend(
+    way: Way, module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor,
+    scaling: float | None = None, dropout: float = 0.0, **more: object,
+) -> tuple[torch.Tensor, None]:  # fmt: skip
+    """What transformers calls: `query` (R, heads, 1, D); returns (R, 1, heads, D)."""
+    for name in ("softcap", "s_aux", "position_bias"):
+        if more.get(name) is not None:
+            raise NotImplementedError(f"attention with {name}")
+    rows, heads, num, dim = query.shape
+    if num != 1:
+        raise NotImplementedError(f"attention of {num} tokens at once")
+    folded = query.reshape(rows, key.shape[1], heads // key.shape[1], dim)
+    out = way(folded, key, value, bias, dim**-0.5 if scaling is None else scaling)  # (R, H, G, D)
+    return out.reshape(rows, 1, heads, value.shape[3]), None
 
-    def __init__(self) -> None:
-        self.way = "fused"
 
-    def __call__(
-        self, module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor,
-        scaling: float | None = None, dropout: float = 0.0, **more: object,
-    ) -> tuple[torch.Tensor, None]:  # fmt: skip
-        """`query` (R, heads, 1, D); returns (R, 1, heads, D)."""
-        for name in ("softcap", "s_aux", "position_bias"):
-            if more.get(name) is not None:
-                raise NotImplementedError(f"attention with {name}")
-        rows, heads, num, dim = query.shape
-        if num != 1:
-            raise NotImplementedError(f"attention of {num} tokens at once")
-        folded = query.reshape(rows, key.shape[1], heads // key.shape[1], dim)
-        out = WAYS[self.way](folded, key, value, bias, dim**-0.5 if scaling is None else scaling)  # (R, H, G, D)
-        return out.reshape(rows, 1, heads, value.shape[3]), None
+def implementation(way: str) -> str:
+    """The name of a way as one of transformers' attention implementations."""
+    return f"corl_decode_{way}"
 
-    def choose(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor) -> dict[str, float]:
-        """Times every way on a GPU's tensors and takes the fastest; returns milliseconds by name. A way that fails, or that gives
-        something else than two matrix products, is out."""
-        times: dict[str, float] = {}
-        inputs = (query, key, value, bias, query.shape[3] ** -0.5)
-        wanted = products(*inputs).float()
-        for name, way in WAYS.items():
-            try:
-                if float((way(*inputs).float() - wanted).norm() / wanted.norm()) < TOLERANCE:
-                    times[name] = _milliseconds(lambda way=way: way(*inputs))
-            except RuntimeError:
-                continue
-        self.way = min(times, key=times.__getitem__, default="products")
-        return times
+
+for _name, _way in WAYS.items():
+    ALL_ATTENTION_FUNCTIONS.register(implementation(_name), partial(attend, _way))
+
+
+def milliseconds(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor) -> dict[str, float]:
+    """Of every way on a GPU's tensors, (R, H, G, D), twice (R, H, L, D) and (R, 1, 1, L). A way that fails, or that gives
+    something else than two matrix products, is left out."""
+    times: dict[str, float] = {}
+    inputs = (query, key, value, bias, query.shape[3] ** -0.5)
+    wanted = products(*inputs).float()
+    for name, way in WAYS.items():
+        try:
+            if float((way(*inputs).float() - wanted).norm() / wanted.norm()) < TOLERANCE:
+                times[name] = _milliseconds(lambda way=way: way(*inputs))
+        except RuntimeError:
+            continue
+    return times
 
 
 def _milliseconds(call: Callable[[], torch.Tensor], repeats: int = 20) -> float:
@@ -87,10 +92,6 @@ def _milliseconds(call: Callable[[], torch.Tensor], repeats: int = 20) -> float:
     end.record()
     end.synchronize()
     return start.elapsed_time(end) / repeats
-
-
-attention = Attention()
-ALL_ATTENTION_FUNCTIONS.register(NAME, attention)
 
 
 def bias_of(start: torch.Tensor, slot: torch.Tensor, length: int, dtype: torch.dtype) -> torch.Tensor:

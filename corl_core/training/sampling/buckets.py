@@ -5,6 +5,7 @@ import math
 ROW_UNIT = 8  # rows, a tile of the tensor cores
 SLOT_UNIT = 128  # slots of the cache
 CACHE_FRAC = 0.15  # of a GPU's memory: more rollouts than fit are sampled in several goes
+KEPT_FRAC = 0.2  # of it: cache and state that stay between calls; a cache of CACHE_FRAC, a fifth of its bucket empty, and noise
 WORTH_IT = 0.75  # of the rows: fewer than that left, and the rest move together
 
 

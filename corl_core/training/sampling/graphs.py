@@ -1,12 +1,22 @@
 """Decode steps as CUDA graphs: one for each size, captured when it is first met, all in one pool of memory."""
 
+import functools
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 
 from corl_core.training.sampling.step import State, Step
 
 WARM_UPS = 2  # runs before a capture: libraries make their plans and workspaces
+MOST = 64  # graphs held: rows only fall and slots only grow in a call, so one meets some forty sizes at most
+
+
+@functools.cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for each device and process: cuBLAS keeps a workspace for every stream that it has seen."""
+    return torch.cuda.Stream(device)
 
 
 class Graphs:
@@ -14,17 +24,26 @@ class Graphs:
 
     def __init__(self, step: Step, state: State):
         self._step, self._state = step, state
-        self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
+        self._graphs: OrderedDict[tuple[int, int], torch.cuda.CUDAGraph] = OrderedDict()
         self._pool = torch.cuda.graph_pool_handle()
-        self._stream = torch.cuda.Stream()
+        self._device = state.eos.device
+        self._stream = _side_stream(self._device)
+        self.num_bytes = 0  # of the device's memory that captures have taken, whoever holds it
 
     def __len__(self) -> int:
         return len(self._graphs)
 
     def __call__(self, rows: int, length: int) -> None:
-        if (rows, length) not in self._graphs:
-            self._graphs[rows, length] = self._capture(lambda: self._step(rows, length))
-        self._graphs[rows, length].replay()
+        size = (rows, length)
+        if size not in self._graphs:
+            if len(self._graphs) >= MOST:
+                torch.cuda.current_stream().synchronize()  # the oldest may still run
+                self._graphs.popitem(last=False)
+            free = torch.cuda.mem_get_info(self._device)[0]
+            self._graphs[size] = self._capture(lambda: self._step(rows, length))
+            self.num_bytes += free - torch.cuda.mem_get_info(self._device)[0]
+        self._graphs.move_to_end(size)
+        self._graphs[size].replay()
 
     def _capture(self, call: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """Trial runs are undone: they end where they began, but for a slot that the first replay writes again."""
@@ -35,8 +54,16 @@ class Graphs:
                 call()
                 self._state.put_back(saved)
         torch.cuda.current_stream().wait_stream(self._stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
-            call()
+        graph, before = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        try:
+            with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
+                call()
+        except BaseException:
+            # a capture that fails as it ends leaves its stream current and, by torch's version, its pool the allocator's
+            with suppress(RuntimeError, AttributeError, TypeError):
+                torch._C._cuda_endAllocateToPool(before.device_index, self._pool)
+            raise
+        finally:
+            torch.cuda.set_stream(before)
         self._state.noise.copy_(noise)
         return graph

@@ -44,15 +44,13 @@ class Lean:
 
     def __init__(self, model: torch.nn.Module, dtype: torch.dtype):
         parameter = next(model.parameters())
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            kinds = {type(module): module for module in model.modules() if _is_rms_norm(module)}
-            alike = {kind for kind, norm in kinds.items() if _norm_agrees(norm, dtype)}
-            self._norms = [module for module in model.modules() if type(module) in alike]
-            spaces = {type(module).__module__: vars(sys.modules[type(module).__module__]) for module in model.modules()}
-            self._spaces = [
-                space for space in spaces.values() if ROTARY in space and _rotation_agrees(space[ROTARY], dtype, parameter.device)
-            ]
+        kinds = {type(module): module for module in model.modules() if _is_rms_norm(module)}
+        alike = {kind for kind, norm in kinds.items() if _norm_agrees(norm, dtype)}
+        self._norms = [module for module in model.modules() if type(module) in alike]
+        spaces = {type(module).__module__: vars(sys.modules[type(module).__module__]) for module in model.modules()}
+        self._spaces = [
+            space for space in spaces.values() if ROTARY in space and _rotation_agrees(space[ROTARY], dtype, parameter.device)
+        ]
         self.parts = ["norms"] * bool(self._norms) + ["rotary"] * bool(self._spaces)
 
     @contextmanager
@@ -82,13 +80,14 @@ def _fused_norm(norm: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]
 
 
 def _norm_agrees(norm: torch.nn.Module, dtype: torch.dtype) -> bool:
-    sample = torch.randn(4, norm.weight.shape[0]).to(norm.weight.device, dtype)
+    sample = torch.randn(4, norm.weight.shape[0], generator=torch.Generator().manual_seed(0)).to(norm.weight.device, dtype)
     return _close(_fused_norm(norm)(sample), norm(sample), dtype)
 
 
 def _rotation_agrees(own: Callable, dtype: torch.dtype, device: torch.device) -> bool:
-    q, k = (torch.randn(3, heads, 1, 16).to(device, dtype) for heads in (4, 2))
-    angle = torch.randn(3, 1, 8).repeat(1, 1, 2).to(device)
+    generator = torch.Generator().manual_seed(0)
+    q, k = (torch.randn(3, heads, 1, 16, generator=generator).to(device, dtype) for heads in (4, 2))
+    angle = torch.randn(3, 1, 8, generator=generator).repeat(1, 1, 2).to(device)
     cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
     try:
         wanted = own(q, k, cos, sin)

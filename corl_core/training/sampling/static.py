@@ -1,18 +1,19 @@
 """Sampling by steps at fixed addresses: K rollouts of a prompt share one prefill, and rows retire as their rollouts end.
 
-The draws are independent, as on `rollout.py`'s other path, and follow from the weights, the prompts and the seed alone; the two
-paths draw different tokens from the same distribution.
+The draws are independent, as on `rollout.py`'s other path, and follow from the weights, the prompts and the seed alone (but for
+a card that others fill up: then there are more, smaller goes); the two paths draw different tokens from the same distribution.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 import torch
 from transformers import BatchEncoding, PreTrainedModel
 
-from corl_core.training.sampling.attention import attention, bias_of
-from corl_core.training.sampling.buckets import ROW_UNIT, SLOT_UNIT, bucket, prompts_at_once, rows_for
+from corl_core.training.sampling import attention
+from corl_core.training.sampling.buckets import KEPT_FRAC, ROW_UNIT, SLOT_UNIT, bucket, prompts_at_once, rows_for
 from corl_core.training.sampling.cache import SlotCache, bytes_a_row
 from corl_core.training.sampling.check import difference, plain_logits
 from corl_core.training.sampling.draw import draw
@@ -20,8 +21,6 @@ from corl_core.training.sampling.graphs import Graphs
 from corl_core.training.sampling.lean import Lean
 from corl_core.training.sampling.step import State, Step, decoding
 from corl_core.training.sampling.weights import Unsupported, Weights, require
-
-KEPT_FRAC = 0.1  # of a GPU's memory: what is held between batches of rollouts unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,10 @@ class Costs:
     decode_s: float = 0.0
     num_steps: int = 0
     num_graphs: int = 0
+    graph_bytes: int = 0  # that the device has less since they were captured
     cache_bytes: int = 0
     state_bytes: int = 0
     copy_bytes: int = 0  # of the weights
-    attention_ms: dict[str, float] = field(default_factory=dict)  # the ways that were timed, a layer
 
 
 class StaticDecoder:
@@ -53,12 +52,13 @@ class StaticDecoder:
 
     def __init__(
         self, model: PreTrainedModel, bf16: bool = False, keep: bool | None = None, tick: Callable[[], None] | None = None,
-        row_unit: int | None = None, check_every: int | None = None,
+        row_unit: int | None = None, check_every: int | None = None, way: str = attention.DEFAULT,
     ):  # fmt: skip
         """`bf16`: sample from a bfloat16 copy of float32 weights. `keep`: hold cache and graphs between calls (None: if they are
         small). `tick` is called as it gets on. `check_every`: steps between looks at who has ended, each of which waits for the
-        device."""
-        self.device = model.device
+        device. `way`: how attention is computed (`attention.WAYS`). Raises Unsupported."""
+        require(model, 0)
+        self.device, self.way = model.device, way
         self.costs = Costs()
         self._on_gpu = self.device.type == "cuda"
         self._memory = torch.cuda.get_device_properties(self.device).total_memory if self._on_gpu else None
@@ -72,6 +72,7 @@ class StaticDecoder:
         self._run: Callable[[int, int], None] | None = None
         self._places: tuple[int, ...] = ()
         self._is_checked = False
+        self.goes = 1  # parts of what is otherwise sampled at once
 
     @torch.inference_mode()
     def sample(
@@ -82,30 +83,51 @@ class StaticDecoder:
         `eos` (E,) ends one. Raises Unsupported."""
         ids, mask = batch["input_ids"], batch["attention_mask"]  # (B, P)
         require(self._weights.model, ids.shape[1] + max_tokens)
-        self._weights.refresh()
-        self._weights.model.eval()
-        self.costs = Costs(attention_ms=self.costs.attention_ms)
+        with torch.cuda.device(self.device) if self._on_gpu else nullcontext(), torch.autocast(self.device.type, enabled=False):
+            self._weights.refresh()
+            self._weights.model.eval()
+            before = generator.get_state()
+            more = (num_generations, generator, max_tokens, temperature, eos)
+            if (drawn := self._in_goes(ids, mask, *more, may_fail=self.goes == 1)) is None:
+                self.goes = 2
+                self.release()
+                if self._on_gpu:
+                    torch.cuda.empty_cache()
+                generator.set_state(before)
+                drawn = self._in_goes(ids, mask, *more, may_fail=False)
+            self._release_if_large()
+        return drawn
+
+    def _in_goes(
+        self, ids: torch.Tensor, mask: torch.Tensor, num_generations: int, generator: torch.Generator, max_tokens: int,
+        temperature: float, eos: torch.Tensor, *, may_fail: bool,
+    ) -> Drawn | None:  # fmt: skip
+        """As many prompts at a time as the card has room for. None: it had not, and may fail."""
+        self.costs = Costs()
         at_once = self._prompts_at_once(len(ids), num_generations, ids.shape[1] + max_tokens)
-        with torch.autocast(self.device.type, enabled=False), self._lean():
-            parts = [
+        try:
+            return _together([
                 self._sample(some, seen, num_generations, generator, max_tokens, temperature, eos)
                 for some, seen in zip(ids.split(at_once), mask.split(at_once), strict=True)
-            ]
-        self._release_if_large()
-        return _together(parts)
+            ])  # fmt: skip
+        except torch.OutOfMemoryError:
+            if not may_fail:
+                raise
+            return None  # the traceback, which holds tensors, ends here
 
     def description(self) -> str:
         """Of the last call, in one line."""
         costs, kind = self.costs, "a CUDA graph for each size" if self._on_gpu else "eager steps"
-        ways = ", ".join(f"{name} {milliseconds:.3f} ms" for name, milliseconds in costs.attention_ms.items())
         parts = [
-            f"{kind} ({costs.num_graphs})" if self._on_gpu else kind,
+            f"{kind} ({costs.num_graphs}, {costs.graph_bytes / 2**30:.2f} GiB)" if self._on_gpu else kind,
             f"cache {costs.cache_bytes / 2**30:.2f} GiB",
             f"logits and state {costs.state_bytes / 2**30:.2f} GiB",
             f"bfloat16 copy of the weights {costs.copy_bytes / 2**30:.2f} GiB" if costs.copy_bytes else "no copy of the weights",
-            f"attention by '{attention.way}'" + (f" ({ways})" if ways else ""),
+            f"attention by '{self.way}'",
             f"fewer kernels for {' and '.join(self._lean.parts) or 'nothing'}",
         ]
+        if self.goes > 1:
+            parts.append("half the prompts at a time, for the GPU's memory ran out")
         return "; ".join(parts)
 
     def release(self) -> None:
@@ -114,16 +136,17 @@ class StaticDecoder:
 
     def _prompts_at_once(self, num: int, num_generations: int, length: int) -> int:
         if self._memory is None:
-            return num
+            return -(-num // self.goes)
         a_row = bytes_a_row(self._weights.model.config, bucket(length, SLOT_UNIT), self._weights.dtype)
-        return prompts_at_once(num, num_generations * a_row, self._memory)
+        return -(-prompts_at_once(num, num_generations * a_row, self._memory) // self.goes)
 
     def _sample(
         self, ids: torch.Tensor, mask: torch.Tensor, num_generations: int, generator: torch.Generator, max_tokens: int,
         temperature: float, eos: torch.Tensor,
     ) -> Drawn:  # fmt: skip
         begin = self._now()
-        out = self._prefill(ids, mask)
+        with self._lean():
+            out = self._prefill(ids, mask)
         logits = out.logits[:, -1]
         self._make(out.cache, len(ids) * num_generations, ids.shape[1] + max_tokens, max_tokens, logits.shape[-1], eos)
         self._begin(mask, num_generations, temperature)
@@ -133,7 +156,7 @@ class StaticDecoder:
         if not self._is_checked:
             self._check(ids, mask, num_generations)
         middle = self._now()
-        with decoding(self._weights.model):
+        with self._lean(), decoding(self._weights.model, self.way):
             drawn_tokens = self._decode(len(ids) * num_generations, ids.shape[1], max_tokens, generator)
         self._account(middle - begin, self._now() - middle, drawn_tokens - 1)
         return self._drawn(len(ids) * num_generations, drawn_tokens, max_tokens)
@@ -160,22 +183,10 @@ class StaticDecoder:
                 return
             rows, slots, max_tokens = max(rows, held_rows), max(slots, held_slots), max(max_tokens, self._state.max_tokens)
         self.release()
-        self._places = places
-        self._cache = SlotCache(prefill, rows, slots)
-        self._state = State(rows, max_tokens, num_tokens, eos)
-        step = Step(self._weights.model, self._cache, self._state, self._weights.dtype)
-        if self._on_gpu:
-            self._time_attention(rows, slots)
-        self._run = Graphs(step, self._state) if self._on_gpu else step
-
-    def _time_attention(self, rows: int, slots: int) -> None:
-        layer = self._cache.layers[0]
-        group = self._weights.model.config.get_text_config().num_attention_heads // layer.keys.shape[1]
-        query = layer.keys.new_empty((rows, layer.keys.shape[1], group, layer.keys.shape[3])).normal_()
-        bias = bias_of(self._state.start, torch.full_like(self._state.slot, slots - 1), slots, layer.keys.dtype)
-        layer.keys.normal_()
-        layer.values.normal_()
-        self.costs.attention_ms = attention.choose(query, layer.keys, layer.values, bias)
+        cache, state = SlotCache(prefill, rows, slots), State(rows, max_tokens, num_tokens, eos)
+        step = Step(self._weights.model, cache, state, self._weights.dtype)
+        run = Graphs(step, state) if self._on_gpu else step
+        self._places, self._cache, self._state, self._run = places, cache, state, run  # all or, where memory runs out, none
 
     def _begin(self, mask: torch.Tensor, num_generations: int, temperature: float) -> None:
         """The state before the first token: every rollout has its row."""
@@ -198,13 +209,13 @@ class StaticDecoder:
         state.write(num, *draw(logits.repeat_interleave(num_generations, 0), state.inverse_temperature, noise))
 
     def _check(self, ids: torch.Tensor, mask: torch.Tensor, num_generations: int, at_most: int = 4) -> None:
-        """The first step's logits against a plain forward pass. It writes the slot that the first step writes again. Raises
-        Unsupported."""
+        """The first step's logits against a forward pass with nothing replaced. It writes the slot that the first step writes
+        again. Raises Unsupported."""
         model, rows = self._weights.model, bucket(len(ids) * num_generations, self._row_unit)
         first = self._state.token[: len(ids) * num_generations : num_generations][:at_most]
         wanted = plain_logits(model, ids[:at_most], mask[:at_most], first)
         step = Step(model, self._cache, self._state, self._weights.dtype)
-        with decoding(model):
+        with self._lean(), decoding(model, self.way):
             got = step.forward(rows, bucket(ids.shape[1] + 1, SLOT_UNIT))
         difference(got[: len(ids) * num_generations : num_generations][:at_most], wanted, self._weights.dtype)
         self._is_checked = True
@@ -246,7 +257,8 @@ class StaticDecoder:
         costs.prefill_s += prefill_s
         costs.decode_s += decode_s
         costs.num_steps += num_steps
-        costs.num_graphs = len(self._run) if isinstance(self._run, Graphs) else 0
+        if isinstance(self._run, Graphs):
+            costs.num_graphs, costs.graph_bytes = len(self._run), self._run.num_bytes
         costs.cache_bytes, costs.state_bytes = self._cache.num_bytes, self._state.num_bytes
         costs.copy_bytes = self._weights.num_bytes
 

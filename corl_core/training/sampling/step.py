@@ -61,11 +61,11 @@ class State:
 
 
 @contextmanager
-def decoding(model: PreTrainedModel) -> Iterator[None]:
-    """Inside, the model's attention is that of a decode step."""
+def decoding(model: PreTrainedModel, way: str) -> Iterator[None]:
+    """Inside, the model's attention is that of a decode step, computed in that way (`attention.WAYS`)."""
     config = base_of(model).config
     own = config._attn_implementation
-    config._attn_implementation = attention.NAME
+    config._attn_implementation = attention.implementation(way)
     try:
         yield
     finally:

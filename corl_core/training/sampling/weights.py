@@ -7,11 +7,12 @@ weights below them are frozen in bfloat16.
 
 import copy
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 WRAPPED = ("forward", "_original_forward")  # what Accelerate leaves on a model: autocast, and outputs cast to float32
 
@@ -51,7 +52,7 @@ def base_of(model: PreTrainedModel) -> PreTrainedModel:
 
 
 def require(model: PreTrainedModel, length: int) -> None:
-    """Raises Unsupported for a model whose decode step over `length` tokens cannot be made at fixed addresses."""
+    """Raises Unsupported for a model whose decode step over `length` tokens cannot be made at fixed addresses, or captured."""
     base = base_of(model)
     config = base.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -66,9 +67,22 @@ def require(model: PreTrainedModel, length: int) -> None:
         raise Unsupported(f"its sliding window of {window} tokens is shorter than prompt and completion ({length})")
     if getattr(config, "attn_logit_softcapping", None):
         raise Unsupported("its attention scores are capped")
+    if not getattr(base, "_can_compile_fullgraph", False):
+        raise Unsupported(f"transformers says of {type(base).__name__} that its forward pass is not of one piece")
+    for rope in _ropes(config):
+        trained = rope.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", 0) or 0
+        if "dynamic" in rope["rope_type"] or (rope["rope_type"] == "longrope" and length > trained):
+            raise Unsupported(f"its rotary frequencies change with the length (rope_type '{rope['rope_type']}')")
     for name, parameter in model.named_parameters():
         if hasattr(parameter, "ds_id") or type(parameter).__name__ == "DTensor" or parameter.is_meta or not parameter.numel():
             raise Unsupported(f"its weights are split over processes or elsewhere ({name})")
+
+
+def _ropes(config: PreTrainedConfig) -> list[Mapping[str, Any]]:
+    """The settings of rotary embeddings: one, or one for each kind of layer."""
+    settings = getattr(config, "rope_parameters", None) or {}
+    kinds = [settings] if "rope_type" in settings else list(settings.values())
+    return [kind for kind in kinds if isinstance(kind, Mapping) and "rope_type" in kind]
 
 
 @contextmanager

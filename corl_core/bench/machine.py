@@ -1,0 +1,66 @@
+"""What `bench rollouts` measures of the machine itself, and how it takes time."""
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from transformers import PreTrainedConfig
+
+from corl_core.training.sampling import attention
+
+
+def now(device: str) -> float:
+    """On a CPU the time of this process alone, by one thread, for other work on the machine would spoil a comparison."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+        return time.perf_counter()
+    return time.process_time()
+
+
+def read_seconds(num_bytes: int, device: str, repeats: int = 5) -> float:
+    """To read so many bytes of memory once: the fastest of several sums over them."""
+    values = torch.ones(max(1, num_bytes // 4), device=device)
+    times = []
+    for _ in range(repeats):
+        begin = now(device)
+        values.sum()
+        times.append(now(device) - begin)
+    return min(times)
+
+
+def reset_peak(device: str) -> int:
+    """Bytes held now, on a GPU that nothing but the weights is left on."""
+    if device != "cuda":
+        return 0
+    gc.collect()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()
+
+
+@contextmanager
+def without_cudnn() -> Iterator[None]:
+    """Attention by another kernel than cuDNN's, which torch prefers on some cards and which may be slow for one query token."""
+    was = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(was)
+
+
+def attention_inputs(
+    config: PreTrainedConfig, rows: int, length: int, device: str, dtype: torch.dtype
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    """Query, key, value and bias of a decode step, as `attention.milliseconds` takes them."""
+    text = config.get_text_config()
+    heads, kv = text.num_attention_heads, getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    dim = getattr(text, "head_dim", None) or text.hidden_size // heads
+    generator = torch.Generator(device).manual_seed(1)
+    query, key, value = (
+        torch.randn(rows, kv, num, dim, device=device, dtype=dtype, generator=generator) for num in (heads // kv, length, length)
+    )
+    start = torch.zeros(rows, dtype=torch.long, device=device)
+    return query, key, value, attention.bias_of(start, start[:1] + length - 1, length, dtype)
