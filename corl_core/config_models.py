@@ -7,6 +7,8 @@ from pydantic import Field, field_validator, model_validator
 from corl_core.config_sections_base import Strict
 
 Gpu = Annotated[int, Field(ge=0, le=1023)]
+HEADS = frozenset({"lm_head", "embed_out"})  # as transformers' models name them
+EMBEDDINGS = frozenset({"embed_tokens", "embed_in", "wte", "word_embeddings"})
 
 
 class LoraSettings(Strict):
@@ -28,7 +30,13 @@ class LoraSettings(Strict):
         if not isinstance(value, str):
             if not value or not all(name.strip() for name in value):
                 raise ValueError(f"target_modules={value}: name at least one layer, such as [q_proj, v_proj], or 'all-linear'")
-            if heads := [name for name in value if name in ("lm_head", "embed_out")]:
+            layers = {name.rpartition(".")[2] for name in value}
+            if tied := layers & EMBEDDINGS:
+                raise ValueError(
+                    f"target_modules={value}: adapters on the embedding '{min(tied)}' change the head too where the two share "
+                    "their weights, and the saved model would not be the one that was trained; remove it"
+                )
+            if heads := sorted(layers & HEADS):
                 raise ValueError(
                     f"target_modules={value}: adapters on the head '{heads[0]}' would never be trained, for TRL takes the "
                     "log-probabilities from its weights alone; remove it"
@@ -83,7 +91,7 @@ class RolloutSettings(Strict):
     )
     keep_cache: bool | None = Field(
         None,
-        description="On a GPU, hold keys, values and CUDA graphs between steps. None: if they take at most a tenth of its "
+        description="On a GPU, hold keys, values and CUDA graphs between steps. None: if they take at most a fifth of its "
         "memory; otherwise they are made anew for each step's rollouts, which takes seconds.",
     )
     vllm_mode: Literal["colocate", "server"] = Field(

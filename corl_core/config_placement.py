@@ -14,6 +14,7 @@ def check_placement(config: "RunConfig") -> None:
         _agent_fits(config, agent)
         if agent.placement.num_processes > 1:
             _slices_fit(config, agent)
+            _gpus_of_ray_suffice(config, agent)
     if config.launcher == "ray" and config.device == "cuda" and not config.ray.resources.get("GPU"):
         asked = config.ray.resources
         raise ValueError(f"device='cuda' with launcher='ray' and ray.resources={asked}: ask for GPUs, e.g. {{GPU: 1}}")
@@ -38,6 +39,16 @@ def _agent_fits(config: "RunConfig", agent: "AgentConfig") -> None:
         raise ValueError(f"{where}: '{asked}' is for several processes; name several 'gpus', or give 'processes', or remove it")
     if placement.parallel != "ddp" and config.device == "cpu":
         raise ValueError(f"{where}.parallel='{placement.parallel}' with device='cpu': it needs GPUs; use 'ddp'")
+
+
+def _gpus_of_ray_suffice(config: "RunConfig", agent: "AgentConfig") -> None:
+    """Ray gives an agent of several processes the GPUs that it asks for; with fewer than processes, some would have none."""
+    asked, ranks = config.ray.resources.get("GPU", 0), agent.placement.num_processes
+    if config.launcher == "ray" and 0 < asked < ranks:
+        raise ValueError(
+            f"agents: '{agent.name}' trains in {ranks} processes, one GPU each, but ray.resources={config.ray.resources} "
+            f"asks for {asked:g} for each agent; ask for {{GPU: {ranks}}}"
+        )
 
 
 def _slices_fit(config: "RunConfig", agent: "AgentConfig") -> None:

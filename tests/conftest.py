@@ -22,7 +22,17 @@ CHROMIUM_FLAGS = [
 
 
 @pytest.fixture(autouse=True)
-def _own_tracking_store(monkeypatch):
+def _own_environment():
+    """What a test, or a library in it, puts into the environment ends with it: TRL, for one, writes RANK there for vLLM."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
+def _own_tracking_store(_own_environment, monkeypatch):
     """No test writes into a tracking server that the shell happens to name."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.delenv("CORL_RUNS", raising=False)

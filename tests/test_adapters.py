@@ -103,6 +103,8 @@ def test_a_teacher_of_a_lora_agent_shares_its_frozen_weights_and_follows_its_ada
         ("{r: 0}", "greater than or equal to 1"),
         ("{target_modules: []}", "name at least one layer"),
         ("{target_modules: [lm_head]}", "adapters on the head 'lm_head' would never be trained"),
+        ("{target_modules: [q_proj, model.embed_tokens]}", "adapters on the embedding 'embed_tokens' change the head too"),
+        ("{target_modules: [wte]}", "adapters on the embedding 'wte'"),
         ("{rank: 4}", "unknown key 'rank'"),
     ],
 )
@@ -156,16 +158,17 @@ def test_a_ring_of_lora_agents_learns_in_its_adapters_alone(fields, small_run, b
 @pytest.mark.parametrize(("method", "beta"), [("corl", 0.1), ("co_rewarding_2", 0.0)])
 def test_a_lora_run_that_was_stopped_goes_on_bit_for_bit(method, beta, small_run, base_models, tmp_path, wait_for):
     agents = LORA % (base_models["llama"], base_models["qwen2"])
-    fields = {"grpo__max_steps": 16, "grpo__beta": beta, "grpo__learning_rate": 1e-2, "eval__num_questions": 0}
+    fields = {"grpo__max_steps": 32, "grpo__beta": beta, "grpo__learning_rate": 1e-2, "eval__num_questions": 0}
     config = small_run(method, agents=agents, **fields)
     whole = finished(launch.create(config, tmp_path / "whole"))
     run = launch.create(config, tmp_path / "stopped")
     thread = threading.Thread(target=Supervisor(run).run)
     thread.start()
-    wait_for(lambda: any(line["event"] == "step" and line["step"] >= 3 for line in read(run.journal_paths()["a"])), "step 3")
+    journal = run.journal_paths()["a"]
+    wait_for(lambda: any(line["event"] == "step" and line["step"] >= 3 for line in read(journal)), "step 3", every_s=0.01)
     launch.stop(run)
     thread.join(60)
-    assert 0 < min(checkpoints.resume_steps(run).values()) < 16
+    assert 0 < min(checkpoints.resume_steps(run).values()) < 32
     launch.reopen(run)
     finished(run)
     for name in "ab":

@@ -21,6 +21,11 @@ LIMIT = 65_536
         ("RuntimeError", "CUDA out of memory", 1, "out of memory"),
         ("CohortError", "peer 'b' is gone", 1, "peer lost"),
         ("", "", -9, "killed"),
+        ("RankError", "rank 1 of 2 was killed by SIGKILL", 1, "killed"),
+        ("RankError", "rank 1 of 2 ended with exit code 3", 1, "unknown"),
+        ("RayError", "no place for agent 'a'", 1, "bad data"),
+        ("PlacementError", "placement.gpus=[2]", None, "bad data"),
+        ("MissingVllm", "vLLM is not installed", 1, "bad data"),
         ("KeyError", "'x'", 1, "unknown"),
     ],
 )

@@ -207,10 +207,10 @@ def test_different_questions_end_the_run_with_both_names(small_run, tmp_path, mo
     supervisor = Supervisor(run)
     start = supervisor._start
 
-    def start_with_other_data(context, name):
+    def start_with_other_data(name):
         config = run.config.model_copy(update={"seed": 1 if name == "b" else 0})
         (run.path / "run.yaml").write_text(config.to_yaml())
-        made = start(context, name)
+        made = start(name)
         time.sleep(6)  # until the agent has read its configuration
         return made
 

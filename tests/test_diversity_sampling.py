@@ -6,6 +6,7 @@ from collections import Counter
 
 import psutil
 import pytest
+import torch
 
 from corl_core.bench import pairs as bench
 from corl_core.cli import main
@@ -122,6 +123,26 @@ def test_equal_models_with_other_seeds_give_other_samples_and_equal_seeds_equal_
         return [row["completion"] for row in rows]
 
     assert texts(0) == texts(0) != texts(1)
+
+
+def test_candidates_are_sampled_in_the_precision_that_the_run_will_have(monkeypatch):
+    from corl_core.training import candidates
+
+    class Asked(Exception):
+        pass
+
+    def sampler(*_, **options):
+        raise Asked(options)
+
+    monkeypatch.setattr(candidates, "Sampler", sampler)
+    monkeypatch.setattr(candidates.models, "load", lambda *_: (torch.nn.Linear(1, 1), None))
+    monkeypatch.setattr(candidates.models, "is_templated", lambda *_: False)
+    for bf16 in (True, False):
+        wanted = ["device=auto", f"grpo.bf16={bf16}", "rollouts.keep_cache=false"]
+        asked = request(["a/b", "c/d"], "arithmetic", 6, overrides=wanted)
+        with pytest.raises(Asked) as options:
+            list(candidates.sample(asked, asked.agents[0], [], "cpu", lambda *_: None, lambda _: None))
+        assert options.value.args == ({"bf16": bf16, "keep": False},)
 
 
 def test_questions_are_drawn_once_each_from_the_whole_source(tmp_path):

@@ -44,7 +44,9 @@ def test_it_states_cohort_method_data_results_and_how_to_load_it(card):
     said = made.text.replace("\\", "")
     for words in (
         "agent a", "Co-RL", "revision abc123", "after 50 of 200 updates", "which needs no labels", "a from c",
-        "7,473 different ones", "not read by the training", "| Accuracy of sampled answers | 0.250 | 0.500 |",
+        "7,473 different ones", "not read by the training",
+        "| after 0 updates | after 50 updates | after 200 updates |",
+        "| Accuracy of sampled answers | 0.250 | 0.750 | 0.500 |",
         "| Temperature | 0.7 |", "8 × 8", "AutoModelForCausalLM.from_pretrained(folder)", "2608.17253",
         "base model's licence", "school forgets-carry",
     ):  # fmt: skip
@@ -86,6 +88,16 @@ def test_words_of_a_person_are_words_and_never_markup_or_yaml(card):
     assert title.startswith("# \\<") and "\\<script\\>" in title and "\\[x\\]\\(javascript\\:" in title
     assert "````text\n```\n</script>{question}\n````" in made.text, "the fence is longer than what is inside"
     assert f"```text\n{HOSTILE}\n```" in made.text
+
+
+def test_an_evaluation_is_one_column_however_often_it_is_named():
+    lines = [{"step": step, "metrics": {"eval/accuracy": step / 4}} for step in (1, 2, 3)]
+    one = model_card._results(lines[:1], {"step": 1, "rule": "ground_truth"})
+    assert "| Accuracy of sampled answers | 0.250 |\n" in one and "| Held-out questions | after 1 updates |\n" in one
+    last = model_card._results(lines, {"step": 3, "rule": "last"})
+    assert "| Accuracy of sampled answers | 0.250 | 0.750 |\n" in last
+    unmeasured = model_card._results(lines, {"step": 9, "rule": "last"})
+    assert "| Held-out questions | after 1 updates | after 3 updates |\n" in unmeasured
 
 
 def test_without_known_answers_it_says_so():

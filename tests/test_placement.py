@@ -67,6 +67,7 @@ def test_a_run_that_names_a_gpu_that_is_not_there_is_refused_before_anything_is_
         (["agents.0.placement.node=10.0.0.2"], "node='10.0.0.2' with launcher='local'"),
         (["launcher=ray", "agents.0.placement.gpus=[0]"], "which numbers no GPUs; give ray.resources"),
         (["launcher=ray", "device=cuda"], "ask for GPUs, e.g. {GPU: 1}"),
+        (["launcher=ray", "agents.0.placement.processes=2", "ray.resources={GPU: 1}"], "asks for 1 for each agent; ask for"),
         (["ray.address=10.0.0.1:6379"], "use launcher 'ray', or remove it"),
         (["agents.0.placement.parallel=fsdp"], "'fsdp' is for several processes"),
         (["device=cpu", "agents.0.placement.processes=2", "agents.0.placement.parallel=fsdp"], "it needs GPUs; use 'ddp'"),
@@ -80,6 +81,11 @@ def test_what_does_not_go_together_is_an_error_that_says_what_to_do(overrides, s
     with pytest.raises(ConfigError) as refused:
         config(*overrides)
     assert says in str(refused.value)
+
+
+def test_several_agents_of_one_process_may_share_a_gpu_of_ray_and_several_processes_have_one_each():
+    assert config("launcher=ray", "ray.resources={GPU: 0.5}").ray.resources == {"GPU": 0.5}
+    assert config("launcher=ray", "agents.0.placement.processes=2", "ray.resources={GPU: 2}").ray.resources == {"GPU": 2}
 
 
 def test_in_words():

@@ -65,3 +65,29 @@ def test_a_rule_that_never_measured_anything_keeps_the_last_weights(agent):
     see(weights, chosen := selection("ground_truth"), {0: None, 10: None})
     chosen.finish(10, may_go_on=False)
     assert kept() == 10.0
+
+
+class Trained:
+    """Weights that `finish` need not save again."""
+
+
+def test_an_agent_that_stops_because_its_peer_was_asked_keeps_its_best_to_go_on_with(small_run, tmp_path):
+    from corl_core.runs.folder import Run
+    from corl_core.training.agent import Agent
+    from corl_core.training.exchange import RunStopped
+
+    (tmp_path / "run.yaml").write_text(small_run(eval__checkpoint="peer_agreement").to_yaml())
+    folder = tmp_path / "agents" / "a"
+    folder.mkdir(parents=True)
+    agent, weights = Agent(Run(tmp_path), "a", port=0), Weights()
+
+    def stopped_by_the_peer() -> None:
+        agent.model = agent.whole = Trained()
+        see(weights, agent.selection, {0: 0.2, 10: 0.8})
+        raise RunStopped
+
+    agent.selection = Selection("peer_agreement", folder, agent.recorder.journal, weights.save)
+    agent._learn = stopped_by_the_peer
+    agent.run()
+    assert not agent.stop_requested and agent.is_stopped
+    assert (folder / "best" / "weights").read_text() == "10.0" == (folder / "model" / "weights").read_text()

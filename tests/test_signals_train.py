@@ -18,6 +18,7 @@ from corl_core.runs.journal import Tail
 from corl_core.runs.results import results
 from corl_core.runs.supervisor import Supervisor
 from corl_core.training.teacher import Teacher
+from corl_core.training.whole import refresh, whole_model
 from corl_core.votes import vote
 
 pytestmark = pytest.mark.training
@@ -140,6 +141,26 @@ def test_a_teacher_follows_the_agent_by_its_share(base_models, small_run):
     assert not moved.requires_grad
     teacher.follow(1.0)
     torch.testing.assert_close(moved, start + 1.0)
+
+
+def test_a_teacher_of_an_agent_whose_weights_are_split_has_weights_of_its_own_and_shows_that_it_samples(base_models, small_run):
+    """It copies the whole model that the agent samples from."""
+    trained, tokenizer = (kind.from_pretrained(base_models["llama"]) for kind in (AutoModelForCausalLM, AutoTokenizer))
+    tokenizer.padding_side, ticks = "left", []
+    config = small_run("co_rewarding_2", rollouts__keep_cache="true")
+    policy = whole_model(trained, is_split=True)
+    teacher = Teacher(policy, tokenizer, config, "a", tick=lambda: ticks.append(1))
+    mine, its = dict(teacher.model.named_parameters()), dict(policy.named_parameters())
+    assert mine.keys() == its.keys() and all(mine[name] is not its[name] for name in mine)
+    name, start = next((name, weight.detach().clone()) for name, weight in mine.items())
+    with torch.no_grad():
+        dict(trained.named_parameters())[name].add_(1.0)
+    refresh(policy, trained)
+    teacher.follow(0.25)
+    torch.testing.assert_close(mine[name], start + 0.25)  # .75 * start + .25 * (start + 1)
+    teacher.votes(0, ["12+34="])
+    assert ticks and teacher._sampler._static == {"bf16": False, "keep": True, "tick": teacher._sampler._static["tick"]}
+    assert teacher._sampler._static["tick"] is not None
 
 
 def test_rent_lowers_the_entropy_and_intuitor_raises_the_certainty(trained):

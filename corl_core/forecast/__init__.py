@@ -7,6 +7,7 @@ a training library, so that the dashboard can use it.
     memory       peak memory of a process, term by term and phase by phase
     cards        datasheets, visible GPUs, this processor: what a device does in a second
     device       which of them a forecast is about
+    split        whether an agent's weights are split over its processes
     duration     seconds of a step from its floating-point operations and bytes
     plan         a whole run: placement, sums on each GPU, hours
     prompts      how long the prompts are

@@ -15,7 +15,7 @@ and, phase by phase, what comes on top of it:
 
     sampling      the KV cache, 2 × layers × key-value heads × head size × c bytes a token, for the rows and slots of its bucket
                   (`training/sampling/buckets.py`), and 4 bytes a row and word of noise; both stay during the update if they are
-                  at most a tenth of the GPU; logits, c bytes a row and word; four times 128 MiB to draw; the prompts' own cache
+                  at most a fifth of the GPU; logits, c bytes a row and word; four times 128 MiB to draw; the prompts' own cache
     update        gradients w M; what the backward pass needs (`activations.py`); bfloat16 copies of the weights, 2 bytes each,
                   kept for the backward pass where linear layers cast (with checkpointing: for all layers until the forward
                   pass ends, then for one); TRL's fused LM head, which never holds tokens × vocabulary but one tile of
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from corl_core.forecast.activations import Precision, backward_bytes, kept_bytes, last_norm_bytes, recomputed_bytes
 from corl_core.forecast.shape import Shape
-from corl_core.training.sampling.buckets import ROW_UNIT, SLOT_UNIT, bucket
+from corl_core.training.sampling.buckets import KEPT_FRAC, ROW_UNIT, SLOT_UNIT, bucket
 
 GIB = 2**30
 CONTEXT = 0.5 * GIB  # assumption: CUDA's context and libraries; no tensor
@@ -40,7 +40,6 @@ SLACK = 0.04  # assumption: share of the peak that the allocator holds and canno
 FOUR_BIT = 0.516  # bytes: 4 bits, and 0.127 bits of scales
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768  # of TRL's fused head (trl/kernels/chunked_logprob.py)
 DRAWN_AT_ONCE, DRAW_COPIES = 2**25, 4  # logits of one call of the draw, and float32 tensors of that size in it
-KEPT_FRAC = 0.1  # of the GPU: a cache that stays between batches of rollouts
 
 
 @dataclass(frozen=True)

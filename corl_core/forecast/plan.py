@@ -17,6 +17,7 @@ from corl_core.forecast.duration import Step
 from corl_core.forecast.memory import CONTEXT, GIB, Holding, Memory, Work, cache_bytes, memory
 from corl_core.forecast.models import shape_of
 from corl_core.forecast.shape import Shape
+from corl_core.forecast.split import is_split
 from corl_core.runs.placement import Places, fill, wishes
 from corl_core.tiny_names import is_tiny
 from corl_core.training.sampling.buckets import SLOT_UNIT, bucket, prompts_at_once
@@ -26,7 +27,6 @@ PROMPT_TOKENS = 256  # assumption, where the questions are not known
 CHARACTERS_A_TOKEN = 3  # assumption: of questions in English with numbers, on the safe side
 TEMPLATE_TOKENS = 40  # assumption: a chat template's own
 HOST_BYTES = 0.75 * GIB  # of a process on a CPU that has loaded torch, transformers and TRL
-SPLIT = ("fsdp", "deepspeed")
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def holding_of(config: RunConfig, agent: AgentConfig, on_gpu: bool) -> Holding:
         reference=config.grpo.beta > 0,
         teacher=any(signal.labels_from == "teacher" for signal in config.signals.values()),
         processes=place.num_processes,
-        sharded=place.num_processes > 1 and place.parallel in SPLIT,
+        sharded=is_split(agent),
     )
 
 

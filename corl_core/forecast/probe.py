@@ -4,6 +4,7 @@ The probe is a run like any other, in a folder that is removed: same models, dat
 checkpoints. Its first step pays for start-up and is left out. Evaluation is scaled from the sampling of training by completions.
 """
 
+import os
 import statistics
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from corl_core.runs.journal import Tail
 from corl_core.runs.launch import LaunchError
 
 POLL_S = 0.5
+TRACKING_URI = "MLFLOW_TRACKING_URI"
 PARTS = {"sampling": "generate_time_s", "grading": "grade_time_s", "exchange": "exchange_wait_s", "update": "update_time_s"}
 
 
@@ -64,7 +66,7 @@ def probe(config: RunConfig, steps: int) -> Probe:
     from corl_core.runs.supervisor import Supervisor
 
     refuse_before_launch(config)
-    with tempfile.TemporaryDirectory() as folder, _watched() as used:
+    with tempfile.TemporaryDirectory() as folder, _own_store(), _watched() as used:
         run = launch.create(short(config, steps), Path(folder))
         status = Supervisor(run).run()
         if status.state != "finished":
@@ -101,6 +103,17 @@ def _read(config: RunConfig, run: Run, steps: int, used: dict[str, float]) -> Pr
 def _agent_steps(journal: Path) -> list[dict[str, float]]:
     """The metrics of every step but the first."""
     return [line["metrics"] for line in Tail(journal).read() if line["event"] == "step"][1:]
+
+
+@contextmanager
+def _own_store() -> Iterator[None]:
+    """Meanwhile no tracking server is named, so the probe is logged into its own folder, which is removed."""
+    uri = os.environ.pop(TRACKING_URI, None)
+    try:
+        yield
+    finally:
+        if uri is not None:
+            os.environ[TRACKING_URI] = uri
 
 
 @contextmanager

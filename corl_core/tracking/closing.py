@@ -6,6 +6,7 @@ The status of a run that has ended says `untold` until MLflow knows. Every reade
 starts one process for all such runs, aside, so that no page and no list waits for MLflow.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -20,14 +21,16 @@ from corl_core.runs.folder import Run, Status, is_alive
 from corl_core.runs.launch import PROJECT
 
 RETRY_S = 60.0
-_tried: dict[Path, float] = {}  # run folder → when this process last had MLflow told of it, by `time.monotonic`
+_tried: dict[tuple[Path, int], float] = {}  # run folder, attempt → when MLflow was last to be told of it, by `time.monotonic`
 
 
 def close_later(seen: Iterable[tuple[Run, Status]]) -> list[Run]:
     """Sees to it that MLflow is told of those runs that it has to be told of, once in RETRY_S; returns them."""
-    due = [run for run, status in seen if is_due(status) and time.monotonic() - _tried.get(run.path, -RETRY_S) >= RETRY_S]
-    _tried.update((run.path, time.monotonic()) for run in due)
-    if due:
+    now = time.monotonic()
+    ended = [(run, (run.path, status.attempt)) for run, status in seen if is_due(status)]
+    tried = [(run, end) for run, end in ended if now - _tried.get(end, -math.inf) >= RETRY_S]
+    _tried.update((end, now) for _, end in tried)
+    if due := [run for run, _ in tried]:
         with suppress(OSError):  # one who may not write there, or start anything, reads on
             _start(due)
     return due

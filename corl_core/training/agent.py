@@ -85,7 +85,7 @@ class Agent:
             self.exchange.leave()
         self.recorder.flush()
         if self.model is not None:
-            self.selection.finish(self.step, may_go_on=self.stop_requested)
+            self.selection.finish(self.step, may_go_on=stopped)
             model_card.write(self.folder / "model", self.run_folder, self.name, self.step, self._num_questions)
         if not stopped:
             shutil.rmtree(checkpoints.folder(self.folder), ignore_errors=True)  # nothing is left to go on with
@@ -115,7 +115,7 @@ class Agent:
         load = partial(models.trainable, config, self.settings, device, self._warm_up_progress)
         self.model, self.tokenizer = self.ranks.in_turn(load)
         templated = models.is_templated(config.data, self.tokenizer)
-        self.whole = whole.whole_model(self.model, self.settings.placement.parallel in whole.SPLIT)
+        self.whole = whole.whole_model(self.model, whole.is_split(self.ranks.size))
         self.sampler = samplers.make(config, self.name, self.whole, self.tokenizer, templated, self.recorder, self.pulse.mark)
         report = self._preflight()
         if self._is_resumed:
@@ -191,7 +191,7 @@ class Agent:
         )
 
     def _hire_teacher(self, templated: bool) -> Teacher:
-        self.teacher = Teacher(self.whole, self.tokenizer, self.config, self.name, templated)
+        self.teacher = Teacher(self.whole, self.tokenizer, self.config, self.name, templated, self.pulse.mark)
         if self.resume_step:
             self.teacher.load(self._checkpoint)
         return self.teacher

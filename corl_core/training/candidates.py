@@ -58,7 +58,10 @@ def sample(
     model, tokenizer = models.load(request, agent, device, warm_up)
     request = request.for_agent(agent.name)
     templated, num = models.is_templated(request.data, tokenizer), request.eval.num_samples
-    sampler = Sampler(model, tokenizer, request.grpo.max_completion_length, request.grpo.temperature, templated)
+    sampler = Sampler(
+        model, tokenizer, request.grpo.max_completion_length, request.grpo.temperature, templated,
+        bf16=request.grpo.bf16, keep=request.rollouts.keep_cache,
+    )  # fmt: skip
     tiny = sum(weight.numel() for weight in model.parameters()) < 10_000_000
     at_once = max(1, (ROWS_AT_ONCE if tiny else LARGE_ROWS_AT_ONCE) // num)
     for start in range(0, len(questions), at_once):

@@ -10,6 +10,7 @@ A rank that dies ends the agent, which says whose end it was: the others would w
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from corl_core.config import AgentConfig, ConfigError
 from corl_core.training.exchange import LOOPBACK, host_store
 
 PR_SET_PDEATHSIG = 1  # Linux: see prctl(2)
+LOOPBACK_INTERFACE = "lo"  # Linux's name of it
 NOTICE_S = 5.0  # how long the main thread may take to see by itself that a rank is gone
 LEAVE_S = 20.0  # how long ranks may take to end once the agent has
 FLAGS = {
@@ -44,25 +46,35 @@ def accelerate_environment(agent: AgentConfig) -> dict[str, str]:
     for what is not installed."""
     from importlib.util import find_spec
 
-    from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+    from accelerate.commands import launch
     from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
 
     placement, where = agent.placement, f"agent '{agent.name}': placement"
     file, flags = placement.accelerate_config, FLAGS[placement.parallel]
     if file and not Path(file).is_file():
         raise ConfigError(f"{where}.accelerate_config='{file}' is no file; make one with: accelerate config --config_file FILE")
-    size = ["--num_processes", str(placement.num_processes)]
+    launch.default_config_file = ""  # a run's placement is its configuration's, not the user's own `accelerate config`
+    size = ["--num_processes", str(placement.num_processes), "--gpu_ids", "all"]  # of those that this agent was given
     chosen = ["--config_file", file, *size] if file else [*size, "--mixed_precision", "no", "--dynamo_backend", "no", *flags]
     try:
-        given, defaults, _ = _validate_launch_command(launch_command_parser().parse_args([*chosen, "agent"]))
+        given, defaults, _ = launch._validate_launch_command(launch.launch_command_parser().parse_args([*chosen, "agent"]))
     except (ValueError, TypeError, SystemExit) as error:
         raise ConfigError(f"{where}: accelerate refuses {file or placement.parallel}: {error}") from error
+    if given.num_machines is not None and given.num_machines > 1:
+        raise ConfigError(
+            f"{where}.accelerate_config='{file}' has num_machines={given.num_machines}, but all processes of an agent are on one "
+            "machine; set num_machines: 1"
+        )
     if given.use_deepspeed and not find_spec("deepspeed"):
         raise ConfigError(f"{where} asks for DeepSpeed, which is not installed: pip install deepspeed, or parallel 'fsdp'")
     given.main_process_port = 0  # any that is free: it is replaced
     given.deepspeed_fields_from_accelerate_config = ",".join(getattr(defaults, "deepspeed_config", None) or {})
     made = prepare_deepspeed_cmd_env(given)[1] if given.use_deepspeed else prepare_multi_gpu_env(given)
     return {name: value for name, value in made.items() if os.environ.get(name) != value}
+
+
+OF_LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+"""What torchrun and its like leave in the environment of whatever runs under them; an agent is no rank of theirs."""
 
 
 class Group:
@@ -74,14 +86,18 @@ class Group:
         self._others: dict[int, tuple[Any, Connection]] = {}  # rank → its process, and what it tells
         self._told: dict[int, tuple[str, str]] = {}  # rank → kind and text of its error
         self._store: Any = None
+        self._ending = threading.Event()  # whoever fails from now on was ended by `end`
 
     def start(self, target: Target) -> None:
         """Forks the other ranks, and makes this process rank 0. Call it before threads, and before CUDA. Raises ConfigError."""
+        for name in [name for name in os.environ if name in OF_LAUNCHERS or name.startswith("ACCELERATE_USE_")]:
+            del os.environ[name]
         if self.size == 1:
             return
         os.environ.update(accelerate_environment(self._agent))
         os.environ.update(WORLD_SIZE=str(self.size), LOCAL_WORLD_SIZE=str(self.size), MASTER_ADDR=LOOPBACK)
         os.environ.update(OMP_NUM_THREADS=str(self._num_threads), TORCHELASTIC_USE_AGENT_STORE="True")
+        _talk_inside()
         context = get_context("fork")
         for rank in range(1, self.size):
             here, there = context.Pipe()
@@ -98,11 +114,11 @@ class Group:
         """Calls `lost`, from a thread, once a rank has failed and the main thread has not said so by itself."""
 
         def look() -> None:
-            while self._others:
+            while not self._ending.is_set():
                 wait([process.sentinel for process, _ in self._others.values() if process.exitcode is None], 1.0)
                 if error := self.failed():
-                    time.sleep(NOTICE_S)
-                    lost(error)
+                    if not self._ending.wait(NOTICE_S):
+                        lost(error)
                     return
                 if all(process.exitcode == 0 for process, _ in self._others.values()):
                     return
@@ -137,7 +153,8 @@ class Group:
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
     def end(self, leave_s: float = LEAVE_S) -> None:
-        """Waits for the other ranks, and kills those that stay."""
+        """Waits for the other ranks, and kills those that stay; `watch` says nothing any more."""
+        self._ending.set()
         deadline = time.monotonic() + leave_s
         for process, _ in self._others.values():
             process.join(max(0.0, deadline - time.monotonic()))
@@ -148,6 +165,14 @@ class Group:
 
 def _take_rank(rank: int, port: int) -> None:
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), MASTER_PORT=str(port))
+
+
+def _talk_inside() -> None:
+    """Lets the ranks listen on the loopback interface alone, where nobody else on the network can reach what they send each other
+    (pickles among it); they would take the host's address otherwise. What the environment says already stays."""
+    if LOOPBACK_INTERFACE in (name for _, name in socket.if_nameindex()):
+        for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+            os.environ.setdefault(variable, LOOPBACK_INTERFACE)
 
 
 def _become(rank: int, first_pid: int, connection: Connection, target: Target) -> None:

@@ -122,7 +122,8 @@ def _what(config: RunConfig, name: str, step: int) -> str:
 
 def _results(lines: list[dict[str, Any]], chosen: dict[str, Any]) -> str:
     rule = f"Weights kept: {RULES[chosen['rule']]}, after {chosen['step']:,} updates.\n\n" if chosen else ""
-    ends = [(line["step"], line["metrics"]) for line in (lines[:1] + lines[-1:])]
+    shown = {line["step"]: line["metrics"] for line in lines}
+    ends = [(step, shown[step]) for step in sorted({*[*shown][:1], *[*shown][-1:], chosen.get("step")} & shown.keys())]
     if not any(name in metrics for _, metrics in ends for name in MEASURED):
         return rule + "Nothing was measured on held-out questions with known answers."
     heads = ["Held-out questions", *(f"after {step:,} updates" for step, _ in ends)]

@@ -49,6 +49,7 @@ class Start:
 
 def main(start: Start) -> None:
     """An agent's process: its own session, its own log, an exit code of 0 only when it did what it was asked."""
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # until there are weights to save: by default it would end this process
     os.setsid()
     os.nice(NICENESS)
     run = Run(Path(start.run_path))

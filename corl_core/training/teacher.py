@@ -5,7 +5,7 @@ exists only for a KL penalty and never generates.
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -28,16 +28,21 @@ class Teacher:
     teacher costs only its adapters, and it is their factors A and B that are averaged, not the products B A."""
 
     def __init__(
-        self, policy: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, config: RunConfig, agent: str, templated: bool = False
+        self, policy: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, config: RunConfig, agent: str, templated: bool = False,
+        tick: Callable[..., None] | None = None,
     ):  # fmt: skip
+        """`tick` is called while the teacher samples: at every call of its model, or of a decode step in place of one."""
         self.policy, self.config, self._agent = policy, config, agent
         frozen = {id(weight): weight for weight in policy.parameters() if not weight.requires_grad}
         self._trained = [name for name, weight in policy.named_parameters() if weight.requires_grad]
         self.model = copy.deepcopy(policy, frozen).requires_grad_(False)
-        grpo = config.grpo
+        grpo, sampled = config.grpo, adapters.plain(self.model)
         self._sampler = Sampler(
-            adapters.plain(self.model), tokenizer, grpo.max_completion_length, grpo.temperature, templated, bf16=grpo.bf16
-        )
+            sampled, tokenizer, grpo.max_completion_length, grpo.temperature, templated,
+            bf16=grpo.bf16, keep=config.rollouts.keep_cache, tick=tick,
+        )  # fmt: skip
+        if tick is not None:
+            sampled.register_forward_hook(lambda *_: tick())
 
     def votes(self, step: int, prompts: Sequence[str]) -> list[Vote]:
         """Follows the agent, whose weights are those before update `step`, and votes on each prompt."""

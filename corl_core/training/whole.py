@@ -7,18 +7,27 @@ one copy of the weights on every GPU, and one gathering of them a step.
 """
 
 import copy
+import os
 from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-SPLIT = ("fsdp", "deepspeed")  # `placement.parallel`
+SPLIT = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")
+
+
+def is_split(num_ranks: int) -> bool:
+    """Whether the trainer will split the weights of this process's agent. What Accelerate goes by is the environment, which
+    `Group.start` has made of `placement`, of an `accelerate config` file as well. ZeRO's stages 1 and 2 count too: a second model
+    costs them memory, and nothing else."""
+    return num_ranks > 1 and any(os.environ.get(name, "").lower() == "true" for name in SPLIT)
 
 
 def whole_model(trained: PreTrainedModel, is_split: bool) -> PreTrainedModel:
-    """The model to sample from; call it before the trainer takes the weights apart."""
-    return copy.deepcopy(trained).requires_grad_(False) if is_split else trained
+    """The model to sample from; call it before the trainer takes the weights apart. Its weights say which of them are trained, as
+    those of `trained` do: whoever averages them (`teacher.py`) goes by that."""
+    return copy.deepcopy(trained) if is_split else trained
 
 
 @torch.no_grad()
