@@ -45,7 +45,7 @@ link.show()
 def panel() -> None:
     """Everything that moves while the run lasts."""
     now = live.one(run_id)
-    if now.status.state != known.status.state:
+    if (now.status.state, now.end) != (known.status.state, known.end):
         st.rerun()
     live.headline(now)
     alarm_list.show(now)
@@ -54,7 +54,7 @@ def panel() -> None:
     live.logs(now, agents)
 
 
-live.refreshing(panel, active=following)
+live.refreshing(panel, active=following or known.status.untold)  # the last values come after the end
 
 with st.expander("Configuration", icon=":material/description:"):
     st.code(known.config.to_yaml(), language="yaml", wrap_lines=True)

@@ -76,7 +76,7 @@ def show(known: Known, agents: list[str], smoothing: float, measure: str) -> Non
     overlap = f"error_overlap/{measure}"
     keys = ["agreement", "agreement/*", "pseudo_label_accuracy", overlap, f"{overlap}/*"]
     keys += ["reward_std", "eval/accuracy", "eval/majority_accuracy"]
-    metrics = data.history([known.id], keys)
+    metrics = data.history([known.id], keys, known.end)
     unread(metrics.notice)
     frame, label = metrics.frame, "pseudo_label_accuracy"
     _standing(frame, agents)

@@ -47,6 +47,11 @@ class Known:
         return labels(self.run).name or self.config.name
 
     @property
+    def end(self) -> tuple[float, bool] | None:
+        """When the run ended, and whether MLflow is still to be told its last values; None while it goes on."""
+        return (self.status.ended or 0.0, self.status.untold) if self.status.final else None
+
+    @property
     def label(self) -> str:
         """Name, seed and time of start: tells apart two runs of one name."""
         return f"{self.name}, seed {self.config.seed}, {short_moment(self.status.created)}"
@@ -100,9 +105,9 @@ class Metrics:
     notice: str = ""
 
 
-def history(run_ids: list[str], keys: list[str] | None = None) -> Metrics:
-    """reader.history of the runs, at most two seconds old."""
-    frame, notice = _read("history", tracking_uri(default_runs_dir()), tuple(run_ids), _frozen(keys))
+def history(run_ids: list[str], keys: list[str] | None = None, end: tuple[float, bool] | None = None) -> Metrics:
+    """reader.history of the runs, at most two seconds old, and none older than `end`: what is known of how a run ended."""
+    frame, notice = _read("history", tracking_uri(default_runs_dir()), tuple(run_ids), _frozen(keys), end)
     return Metrics(frame, notice)
 
 
@@ -130,7 +135,9 @@ def _frozen(keys: list[str] | None) -> tuple[str, ...] | None:
 
 
 @st.cache_resource(ttl=FRESH_S, max_entries=20, show_spinner=False)
-def _read(what: str, uri: str, run_ids: tuple[str, ...], keys: tuple[str, ...] | None) -> tuple[pd.DataFrame, str]:
+def _read(
+    what: str, uri: str, run_ids: tuple[str, ...], keys: tuple[str, ...] | None, end: tuple[float, bool] | None = None
+) -> tuple[pd.DataFrame, str]:  # fmt: skip
     query = reader.history if what == "history" else reader.latest
     wanted = None if keys is None else list(keys)
     try:

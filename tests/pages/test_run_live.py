@@ -4,11 +4,13 @@ import shutil
 from dataclasses import asdict, replace
 from time import time
 
+import pandas as pd
 import pytest
 
 from corl_core.alarms.record import Alarm
 from corl_core.runs.folder import Run, read_status, write_status
 from corl_core.runs.journal import Journal
+from pages.components import data
 from pages.components.text import moment
 from tests.pages.made_runs import make_run, run_config
 
@@ -125,3 +127,15 @@ def test_a_resumed_run_tells_its_first_start_and_when_it_went_on(app, tmp_path, 
     write_status(run.path, replace(read_status(run.path), attempt=2, attempt_step=10, started=first + 3600, first_started=first))
     text = said(app(tmp_path, "run")).replace("\\", "")
     assert f"Started {moment(first)}. Resumed at step 10, {moment(first + 3600)}" in text
+
+
+def test_what_was_read_before_a_run_ended_does_not_stand_for_its_end(monkeypatch):
+    """A page that draws a finished run does so once: values that are a second old would lack its last steps for good."""
+    reads = []
+    monkeypatch.setattr(data.reader, "history", lambda uri, ids, keys: reads.append(ids) or pd.DataFrame())
+    for _ in range(2):
+        data.history(["just-ended"], ["agreement"])
+    assert len(reads) == 1
+    for is_untold in (True, False):
+        data.history(["just-ended"], ["agreement"], (5.0, is_untold))
+    assert len(reads) == 3
