@@ -159,6 +159,7 @@ def measure(given: argparse.Namespace) -> None:
             print(f"MLflow {theirs[-1]:6.1f} s   Compare {ours[-1]:6.1f} s   ratio {theirs[-1] / ours[-1]:.1f}", flush=True)
         print(f"median ratio {statistics.median(t / o for t, o in zip(theirs, ours, strict=True)):.1f}", flush=True)
         print(redraws(pages[1], server, given.repeats), flush=True)
+        pages[0].close()  # MLflow's page asks its server again and again
         in_page, in_server = idle(pages[1], server)
         print(f"idle: page {100 * in_page:.1f} %, server {100 * in_server:.1f} % of a core", flush=True)
         if given.remote:
