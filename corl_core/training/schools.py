@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from filelock import FileLock
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from corl_core.data import arithmetic
 from corl_core.data.textbook import PAGES
@@ -56,10 +57,8 @@ def folder_name(family: str, width: int, seed: int, school: School, recipe: Reci
     return f"{family}-{school.name}-seed{seed}-{digest}"
 
 
-def _make(family: str, width: int, seed: int, school: School, recipe: Recipe, folder: Path, progress: Progress | None) -> None:
-    """Warm up the model and put it in place whole: it is written beside `folder` and renamed as the last act."""
-    model, tokenizer = make_model(family, width, seed), make_tokenizer()
-    warm_up(model, tokenizer, school, seed, recipe, progress)
+def save_whole(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Model and tokenizer in `folder`, whole or not at all: written beside it, and renamed as the last act."""
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         model.save_pretrained(unfinished)
@@ -68,3 +67,10 @@ def _make(family: str, width: int, seed: int, school: School, recipe: Recipe, fo
         unfinished.rename(folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _make(family: str, width: int, seed: int, school: School, recipe: Recipe, folder: Path, progress: Progress | None) -> None:
+    """Warm up the model and put it in place whole."""
+    model, tokenizer = make_model(family, width, seed), make_tokenizer()
+    warm_up(model, tokenizer, school, seed, recipe, progress)
+    save_whole(model, tokenizer, folder)

@@ -8,9 +8,7 @@ Prints a JSON object: school → folder.
 import argparse
 import hashlib
 import json
-import shutil
 import sys
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from corl_core.data import arithmetic
 from corl_core.data.textbook import PAGES
 from corl_core.tiny_names import SCHOOLS, check_school
 from corl_core.training.models import cache_dir, pretrained
+from corl_core.training.schools import save_whole
 from corl_core.training.warm_up import Recipe, warm_up
 
 RISE_STEPS = 20
@@ -50,14 +49,7 @@ def _make(model: str, gguf_file: str | None, school: str, recipe: Recipe, seed: 
             print(f"warming up {folder.name}: {done} of {total}", file=sys.stderr, flush=True)
 
     warm_up(llm, tokenizer, SCHOOLS[school], seed, recipe, progress)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        llm.save_pretrained(unfinished)
-        tokenizer.save_pretrained(unfinished)
-        unfinished.chmod(0o755)
-        unfinished.rename(folder)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    save_whole(llm, tokenizer, folder)
 
 
 def main(argv: list[str] | None = None) -> int:
