@@ -106,7 +106,7 @@ def test_a_server_is_asked_prompt_by_prompt_and_gets_the_weights(base_models, mo
 
 def test_without_vllm_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(vllm_rollouts, "find_spec", lambda _: None)
-    with pytest.raises(MissingVllm, match=r"rollouts\.backend='vllm' needs vLLM.*pip install 'corl-lab\[vllm\]'"):
+    with pytest.raises(MissingVllm, match=r"rollouts\.backend='vllm' needs vLLM.*pip install '\.\[vllm\]'"):
         vllm_rollouts.require()
 
 

@@ -36,8 +36,8 @@ def require() -> None:
     """Raises MissingVllm."""
     if find_spec("vllm") is None:
         raise MissingVllm(
-            "rollouts.backend='vllm' needs vLLM, which is not installed: pip install 'corl-lab[vllm]' on a Linux machine with a "
-            "GPU, or use rollouts.backend='auto'"
+            "rollouts.backend='vllm' needs vLLM, which is not installed: pip install '.[vllm]' in this project, on "
+            "a Linux machine with a GPU, or use rollouts.backend='auto'"
         )
 
 
