@@ -1,6 +1,7 @@
 """What the pages share.
 
 serve.py      starts the server, with what its first page needs imported meanwhile
+ending.py     the server ends when it is told to
 heap.py       gives memory back that pages have freed
 frame.py      navigation, and the guarantee that app.py drew it
 boundary.py   where errors end and become sentences

@@ -14,6 +14,7 @@ import threading
 import time
 from contextlib import suppress
 
+from pages.components.ending import end_for_certain
 from pages.components.heap import be_thrifty
 
 LARGE = (
@@ -78,6 +79,7 @@ def main() -> None:
     for name in LARGE:
         _import(name)
     _read_configurations()
+    end_for_certain()
     threading.Thread(target=warm_up, name=NAME, daemon=True).start()
     sys.exit(streamlit(prog_name="streamlit"))
 

@@ -1,16 +1,11 @@
 """A dashboard of its own on a free port, and a page to use it with."""
 
-import os
-import socket
-import subprocess
-import sys
-import urllib.error
-import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-PROJECT = Path(__file__).resolve().parents[2]
+from tests.dashboard_server import serving
 
 
 @pytest.fixture
@@ -40,25 +35,7 @@ def runs_dir(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def dashboard(runs_dir: Path, wait_for) -> str:
+def dashboard(runs_dir: Path, wait_for) -> Iterator[str]:
     """The address of a dashboard on `runs_dir`."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "pages.components.serve", "run", "app.py", "--server.headless", "true"]
-    command += ["--server.port", str(port)]
-    log = (runs_dir.parent / "dashboard.log").open("wb")
-    server = subprocess.Popen(command, cwd=PROJECT, env=os.environ | {"CORL_RUNS": str(runs_dir)}, stdout=log, stderr=log)
-    wait_for(lambda: _answers(f"{address}/_stcore/health"), "the dashboard to answer", 60)
-    yield address
-    server.terminate()
-    server.wait(20)
-    log.close()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return urllib.request.urlopen(url, timeout=2).status == 200
-    except (urllib.error.URLError, OSError):
-        return False
+    with serving(runs_dir, runs_dir.parent / "dashboard.log", wait_for) as (_, address):
+        yield address

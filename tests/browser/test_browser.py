@@ -11,6 +11,7 @@ import pytest
 
 from corl_core.runs import launch
 from corl_core.runs.folder import Status, all_runs, write_status
+from tests.browser.charts import chart
 
 pytestmark = [pytest.mark.browser, pytest.mark.training]
 
@@ -40,26 +41,22 @@ def launch_from_form(page, dashboard: str, template, **fields: str) -> str:
     return page.url.rsplit("run=", 1)[-1]
 
 
-def points(page, chart: int) -> int:
-    return page.locator(".corl-chart").nth(chart).evaluate(POINTS)
-
-
 def test_launch_watch_zoom_stop_compare_and_download(page, dashboard, template, runs_dir, wait_for):
     run_id = launch_from_form(page, dashboard, template)
     assert len(all_runs(runs_dir)) == 2  # the template and one more, although it was a double click
 
     page.locator(".corl-chart .legend").first.wait_for(timeout=120_000)
-    before = wait_for(lambda: points(page, 1), "the first points of a curve")
-    chart = page.locator(".corl-chart").nth(1)
-    zoomed = zoom_in(page, chart)
-    wait_for(lambda: points(page, 1) > before + 2, "the curve to grow")
-    assert chart.evaluate("host => host.layout.xaxis.range") == zoomed
+    curve = chart(page, "agreement")
+    before = wait_for(lambda: curve.evaluate(POINTS), "the first points of a curve")
+    zoomed = zoom_in(page, curve)
+    wait_for(lambda: curve.evaluate(POINTS) > before + 2, "the curve to grow")
+    assert curve.evaluate("host => host.layout.xaxis.range") == zoomed
 
     page.get_by_role("button", name="Stop").first.click()
     page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
     page.get_by_text(re.compile("Stopped$")).first.wait_for(timeout=60_000)
     assert all_runs(runs_dir)[0].status().state == "stopped"
-    assert points(page, 1) > before
+    assert curve.evaluate(POINTS) > before
 
     second = launch_from_form(page, dashboard, template, Steps="6")
     page.get_by_text(re.compile("Finished$")).first.wait_for(timeout=180_000)
@@ -74,16 +71,16 @@ def test_launch_watch_zoom_stop_compare_and_download(page, dashboard, template, 
     assert download.value.path().read_bytes().startswith(b"%PDF")
 
 
-def zoom_in(page, chart) -> list[float]:
+def zoom_in(page, curve) -> list[float]:
     """Draws a box in the chart; returns the x range that it then shows."""
-    chart.scroll_into_view_if_needed()
-    box = chart.locator(".nsewdrag").bounding_box()
+    curve.scroll_into_view_if_needed()
+    box = curve.locator(".nsewdrag").bounding_box()
     page.mouse.move(box["x"] + 30, box["y"] + 30)
     page.mouse.down()
     page.mouse.move(box["x"] + 150, box["y"] + 120, steps=5)
     page.mouse.up()
     page.wait_for_timeout(500)
-    return chart.evaluate("host => host.layout.xaxis.range")
+    return curve.evaluate("host => host.layout.xaxis.range")
 
 
 def test_pages_fit_their_window_and_show_no_error(page, dashboard):

@@ -15,6 +15,7 @@ from corl_core.runs.folder import read_status, write_status
 from corl_core.runs.journal import Journal
 from corl_core.tracking.log import RunLogger
 from corl_core.tracking.store import tracking_uri
+from tests.browser.charts import chart
 from tests.pages.made_runs import make_run, run_config
 
 pytestmark = pytest.mark.browser
@@ -69,10 +70,6 @@ class Growing:
 def growing(runs_dir):
     with Growing(runs_dir) as run:
         yield run
-
-
-def chart(page, name: str):
-    return page.locator(f'[class*="st-key-curve-{name}"] .corl-chart, [class*="st-key-run-{name}"] .corl-chart').first
 
 
 def test_zoom_hidden_lines_and_the_slider_outlive_refreshes(page, dashboard, growing, wait_for):

@@ -1,0 +1,49 @@
+"""A dashboard of its own on a free port."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[1]
+END_S = 60.0  # for a dashboard to end on a busy machine
+
+
+@contextmanager
+def serving(runs_dir: Path, log: Path, wait_for) -> Iterator[tuple[subprocess.Popen, str]]:
+    """The server's process and address. One that does not end when it is told to fails, with what its threads were doing."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "pages.components.serve", "run", "app.py", "--server.headless", "true"]
+    settings = os.environ | {"CORL_RUNS": str(runs_dir), "PYTHONFAULTHANDLER": "1"}
+    with log.open("wb") as out:
+        server = subprocess.Popen([*command, "--server.port", str(port)], cwd=PROJECT, env=settings, stdout=out, stderr=out)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(lambda: fetch(f"{address}/_stcore/health"), "the dashboard to answer", 60)
+        yield server, address
+    finally:
+        _end(server, log)
+
+
+def _end(server: subprocess.Popen, log: Path) -> None:
+    server.terminate()
+    try:
+        server.wait(END_S)
+    except subprocess.TimeoutExpired:
+        server.send_signal(signal.SIGABRT)  # the log gets what each thread was doing
+        server.wait()
+        raise AssertionError(f"the dashboard did not end in {END_S} s:\n{log.read_text(errors='replace')[-6000:]}") from None
+
+
+def fetch(url: str) -> bytes:
+    """What is there; empty where nothing answers."""
+    with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
+        return answer.read()
+    return b""
