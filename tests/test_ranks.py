@@ -1,10 +1,8 @@
 """An agent of several processes votes and is rewarded as one process would be, though groups are split over them."""
 
 import json
-import multiprocessing
 import os
 import signal
-import socket
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 import torch
 
 from corl_core.training.ranks import Ranks
+from tests.rank_processes import as_rank, context, start_ranks
 
 pytestmark = pytest.mark.training
 NUM_QUESTIONS, NUM_GENERATIONS = 3, 8  # 24 rows: with two ranks the second question's group lies on both
@@ -26,35 +25,9 @@ def completion(row: int) -> str:
     return f"\\boxed{{{said}}}" if said else "7;"
 
 
-def _as_rank(rank: int, size: int, port: int) -> None:
-    if size > 1:
-        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"}
-        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-
-
-def context():
-    """Processes whose parent has imported the training code once."""
-    made = multiprocessing.get_context("forkserver")
-    made.set_forkserver_preload(["corl_core.training.process"])
-    return made
-
-
-def start_ranks(size: int, target, *arguments) -> None:
-    """`target(rank, port, *arguments)` in as many processes, to their end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    ranks = [context().Process(target=target, args=(rank, port, *arguments)) for rank in range(size)]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join(240)
-        assert process.exitcode == 0
-
-
 def train_one_step(rank: int, port: int, size: int, config, base: str, folder: Path) -> None:
     """One rank of a real TRL step with given completions; writes its rows' rewards, and rank 0 the journal."""
-    _as_rank(rank, size, port)
+    as_rank(rank, size, port)
     from datasets import Dataset
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -138,7 +111,7 @@ def test_two_ranks_that_split_a_group_get_the_rewards_of_one(method, small_run, 
 
 def meet_late(rank: int, port: int, folder: Path) -> None:
     """Rank 0 takes four times the collective's time-out over what it does alone, once well and once in vain."""
-    _as_rank(rank, 2, port)
+    as_rank(rank, 2, port)
     from corl_core.training.exchange import CohortError, RunStopped
     from corl_core.training.ranks import FirstFailed
 
@@ -220,7 +193,7 @@ def test_ranks_die_with_the_first_even_if_they_are_suspended(tmp_path, wait_for)
 
 def split_weights(rank: int, port: int, folder: Path) -> None:
     """FSDP2 on the CPU: after an update of the split weights, the whole model has them."""
-    _as_rank(rank, 2, port)
+    as_rank(rank, 2, port)
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import DTensor, init_device_mesh
 
