@@ -11,7 +11,7 @@ Reading order (each file says what it holds and what it promises):
 5. `training/agent`, `training/supervision`, `training/trainer` — one agent: TRL's GRPO with a signal from outside.
    `training/models`, `stops`, `adapters`, `model_card` — any causal LM, how its turn ends, LoRA, what is left of it.
 6. `training/exchange`                   — how votes travel between agents.
-7. `runs/`                               — run folders, the supervisor, checkpoints, the queue.
+7. `runs/`, `extras`                     — run folders, the supervisor, checkpoints, the queue; packages that only some runs need.
 8. `rollouts/`                           — what the agents said: votes, filters, replay.
 9. `tracking/`                           — journal → MLflow → tables.
 10. `figures/`                           — tables → figures and files.

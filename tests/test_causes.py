@@ -25,7 +25,7 @@ LIMIT = 65_536
         ("RankError", "rank 1 of 2 ended with exit code 3", 1, "unknown"),
         ("RayError", "no place for agent 'a'", 1, "bad data"),
         ("PlacementError", "placement.gpus=[2]", None, "bad data"),
-        ("MissingVllm", "vLLM is not installed", 1, "bad data"),
+        ("MissingPackage", "vLLM is not installed", 1, "bad data"),
         ("KeyError", "'x'", 1, "unknown"),
     ],
 )

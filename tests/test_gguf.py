@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from corl_core import extras
 from corl_core.training import models
 from corl_core.training.families import make_model, make_tokenizer
 
@@ -65,6 +66,6 @@ def test_a_gguf_file_that_is_not_there_is_told_in_words(tmp_path):
 
 
 def test_without_the_package_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(models, "find_spec", lambda name: None)
-    with pytest.raises(models.ModelError, match=r"gguf_file='m\.gguf' needs the package gguf: pip install gguf"):
+    monkeypatch.setattr(extras, "lacks", lambda name: True)
+    with pytest.raises(models.ModelError, match=r"gguf_file='m\.gguf' needs the package gguf.*: pip install gguf"):
         models.pretrained(tmp_path, None, torch.float32, "m.gguf")

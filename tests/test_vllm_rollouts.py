@@ -7,10 +7,10 @@ import torch
 from fake_vllm import install
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from corl_core import extras
 from corl_core.config import ConfigError, load_config
 from corl_core.config_models import RolloutSettings
-from corl_core.training import vllm_rollouts
-from corl_core.training.vllm_rollouts import MissingVllm, VllmSampler
+from corl_core.training.vllm_rollouts import VllmSampler
 
 PROMPTS = ["47+38=", "9*3="]
 
@@ -104,10 +104,10 @@ def test_a_server_is_asked_prompt_by_prompt_and_gets_the_weights(base_models, mo
     assert samples.logprobs[0][0] == -0.5 and math.isnan(samples.logprobs[0][1]) and all(samples.finished)
 
 
-def test_without_vllm_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(vllm_rollouts, "find_spec", lambda _: None)
-    with pytest.raises(MissingVllm, match=r"rollouts\.backend='vllm' needs vLLM.*pip install '\.\[vllm\]'"):
-        vllm_rollouts.require()
+def test_without_vllm_it_says_what_to_install(base_models, monkeypatch):
+    monkeypatch.setattr(extras, "lacks", lambda _: True)
+    with pytest.raises(extras.MissingPackage, match=r"rollouts\.backend='vllm' needs the package vllm.*pip install '\.\[vllm\]'"):
+        make(base_models, monkeypatch)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ CAUSES = (
 _BY_ERROR = {
     "NonFiniteError": "non-finite", "CohortError": "peer lost", "DataError": "bad data", "ModelError": "bad data",
     "ConfigError": "bad data", "OutOfMemoryError": "out of memory", "MemoryError": "out of memory",
-    "RayError": "bad data", "PlacementError": "bad data", "MissingVllm": "bad data",
+    "RayError": "bad data", "PlacementError": "bad data", "MissingPackage": "bad data",
 }  # fmt: skip
 EXIT_DISK_FULL, EXIT_FILE_LIMIT = errno.ENOSPC, errno.EFBIG  # of an agent that could not even write its last words
 LITTLE_BYTES = 2**20  # with less room than this on the disk, what failed to be written failed for that

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from transformers import BitsAndBytesConfig, PreTrainedModel
 
+from corl_core import extras
 from corl_core.config_models import LoraSettings
 
 FOLDER = "adapter"
@@ -24,8 +25,8 @@ def missing(lora: LoraSettings, device: str) -> str:
         return ", which needs the package peft: pip install peft"
     if lora.load_in_4bit and device == "cpu":
         return ".load_in_4bit=True, which needs a GPU, and there is none for this run; remove load_in_4bit"
-    if lora.load_in_4bit and not find_spec("bitsandbytes"):
-        return ".load_in_4bit=True, which needs the package bitsandbytes: pip install bitsandbytes"
+    if lora.load_in_4bit and extras.lacks("bitsandbytes"):
+        return f".load_in_4bit=True, which {extras.need('bitsandbytes')}"
     return ""
 
 

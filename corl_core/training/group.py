@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from corl_core import extras
 from corl_core.config import AgentConfig, ConfigError
 from corl_core.training.exchange import LOOPBACK, host_store
 
@@ -44,8 +45,6 @@ class RankError(RuntimeError):
 def accelerate_environment(agent: AgentConfig) -> dict[str, str]:
     """What `accelerate launch` adds to the environment for this placement. Raises ConfigError for a file that it cannot use, and
     for what is not installed."""
-    from importlib.util import find_spec
-
     from accelerate.commands import launch
     from accelerate.utils.launch import prepare_deepspeed_cmd_env, prepare_multi_gpu_env
 
@@ -65,8 +64,8 @@ def accelerate_environment(agent: AgentConfig) -> dict[str, str]:
             f"{where}.accelerate_config='{file}' has num_machines={given.num_machines}, but all processes of an agent are on one "
             "machine; set num_machines: 1"
         )
-    if given.use_deepspeed and not find_spec("deepspeed"):
-        raise ConfigError(f"{where} asks for DeepSpeed, which is not installed: pip install deepspeed, or parallel 'fsdp'")
+    if given.use_deepspeed:
+        extras.require("deepspeed", where)
     given.main_process_port = 0  # any that is free: it is replaced
     given.deepspeed_fields_from_accelerate_config = ",".join(getattr(defaults, "deepspeed_config", None) or {})
     made = prepare_deepspeed_cmd_env(given)[1] if given.use_deepspeed else prepare_multi_gpu_env(given)

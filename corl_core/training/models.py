@@ -1,7 +1,6 @@
 """Base models: a tiny schooled one, a folder, a GGUF file, or a Hugging Face id; and prompts in the form a model expects."""
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from jinja2 import TemplateError
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
+from corl_core import extras
 from corl_core.config import AgentConfig, ConfigError, DataConfig, RunConfig
 from corl_core.seeds import derive
 from corl_core.tiny_names import is_tiny, parse_tiny
@@ -77,8 +77,8 @@ def pretrained(
     """A causal LM and its tokenizer from a folder or a hub id; pads on the left, with the end token if it has no other. Weights
     come from safetensors, or unpacked from GGUF, since a .bin is a pickle, and no code of the model's own is run."""
     own: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
-    if gguf_file and not find_spec("gguf"):
-        raise ModelError(f"gguf_file='{gguf_file}' needs the package gguf: pip install gguf")
+    if gguf_file and extras.lacks("gguf"):
+        raise ModelError(f"gguf_file='{gguf_file}' {extras.need('gguf')}")
     if gguf_file:
         own |= {"gguf_file": gguf_file, "quantization_config": GgufConfig(dequantize=True)}
     try:

@@ -20,7 +20,7 @@ def make(
     recorder: Recorder, tick: Callable[[], None] | None = None,
 ) -> Sampler | VllmSampler:  # fmt: skip
     """The sampler of agent `name`. `model`: peft's if there are adapters. `tick` is called while it samples without calling the
-    model. Raises MissingVllm."""
+    model. Raises MissingPackage."""
     grpo, settings = config.grpo, config.rollouts
 
     def told(path: str, reason: str) -> None:

@@ -11,7 +11,6 @@ and methods that are rewarded by them are refused with this backend (`config_rol
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
@@ -19,26 +18,13 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from corl_core.config import ConfigError
+from corl_core import extras
 from corl_core.config_models import RolloutSettings
 from corl_core.seeds import derive
 from corl_core.training.rollout import Samples
 
 GROUP_PORT = 51216  # TRL's first port for sending weights to a server; one more for each agent
 REQUESTS_AT_ONCE = 32
-
-
-class MissingVllm(ConfigError):
-    """vLLM is asked for and not installed."""
-
-
-def require() -> None:
-    """Raises MissingVllm."""
-    if find_spec("vllm") is None:
-        raise MissingVllm(
-            "rollouts.backend='vllm' needs vLLM, which is not installed: pip install '.[vllm]' in this project, on "
-            "a Linux machine with a GPU, or use rollouts.backend='auto'"
-        )
 
 
 class _Alone:
@@ -63,7 +49,7 @@ class VllmSampler:
         settings: RolloutSettings, max_rows: int, max_model_length: int | None, server: str | None = None, number: int = 0,
     ):  # fmt: skip
         """`model`: with adapters, peft's. `max_rows`: completions at once; `number`: of the agent in its cohort."""
-        require()
+        extras.require("vllm", "rollouts.backend='vllm'")
         from trl.generation.vllm_generation import VLLMGeneration
 
         self.model, self.tokenizer, self.templated = model, tokenizer, templated

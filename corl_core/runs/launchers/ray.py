@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from corl_core import extras
 from corl_core.config import AgentConfig, ConfigError, RunConfig
 from corl_core.runs.folder import Run
 from corl_core.runs.launchers.luggage import data_files, goes_on_from, prune
@@ -93,7 +94,7 @@ def _connect(address: str) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise RayError("launcher 'ray' needs the package ray: pip install 'ray==2.60.0'") from error
+        raise RayError(f"launcher='ray' {extras.need('ray')}") from error
     _probe(address)
     try:
         project = {"py_modules": [str(PROJECT)], "excludes": ["**/__pycache__"]}
