@@ -155,6 +155,8 @@ def _draw_lines(axes: Any, figure: Figure) -> list[Any]:
         axes.annotate(for_matplotlib(band.label), (band.start, 1), fontsize="small", color=band.color, **spot)
     handles = [(line, draw_line(axes, line)) for line in figure.series]
     axes.set_xlabel(for_matplotlib(figure.x_title))
+    if all((line.x == np.floor(line.x)).all() for line in figure.series):
+        axes.xaxis.get_major_locator().set_params(integer=True)  # no step 2.5
     if figure.zero:
         axes.axhline(0, color="#333333", linewidth=0.6)
     if figure.log:
