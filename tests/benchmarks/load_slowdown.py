@@ -1,10 +1,11 @@
 """How much slower a run trains while it is watched: demo-pair on one core; dashboard, browsers and writing cohort on another.
 
 Segments alternate in the order watched, unwatched, unwatched, watched, …, so that a drift of the training or of the machine
-cancels. While unwatched, the pages are left and the dashboard is suspended; the cohort goes on writing. A segment counts from a
-few seconds after its change on. The learning rate is next to nothing, so that completions keep their length.
-Two figures of each pair of segments: the ratio of the median times from one step to the next, over both agents, and the ratio of
-steps done in a second, in which rare long steps count too. Other work on the machine must not touch the first core.
+cancels; they are short, since a shared machine changes its pace by ten percent within a minute. While unwatched, the dashboard
+and the browser are suspended with their pages open; the cohort goes on writing. A segment counts from a moment after its change
+on. The learning rate is next to nothing, so that completions keep their length. Two figures of each pair of segments: the ratio
+of the median times from one step to the next, over both agents, and the ratio of steps done in a second, in which rare long
+steps count too; for both the median of the pairs, with a bootstrap 95% interval. Nothing else may use the first core.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import signal
 import statistics
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,7 +27,7 @@ from corl_core.runs.journal import read
 from tests.benchmarks.bench_dashboard import dashboard
 from tests.benchmarks.load_pages import Watcher, chromium, views, watchers
 
-SETTLE_S = 8.0
+OPEN_S, SETTLE_S = 20.0, 1.5
 WARM_STEPS = 40
 BOUND = 1.02
 FIELDS = ("device=cpu", "grpo.max_steps=20000", "grpo.learning_rate=1e-12", "eval.num_questions=0", "checkpoints.every_steps=0")
@@ -71,26 +72,31 @@ def trained(given: argparse.Namespace, core: int) -> Iterator[Run]:
 
 
 def segments(given: argparse.Namespace, site: str, server: psutil.Process, people: list[Watcher]) -> Iterator[Segment]:
-    for number in range(2 * given.pairs):
-        watched = number % 4 in (0, 3)
-        if watched:
-            server.send_signal(signal.SIGCONT)
-            for one in people:
-                one.open(site)
-        else:
-            for one in people:
-                one.leave()
-            time.sleep(1)
-            server.send_signal(signal.SIGSTOP)
-        time.sleep(SETTLE_S)
-        begun, until, turn = time.time(), time.monotonic() + given.segment, 0
-        while (left := until - time.monotonic()) > 0:
-            for one in people if watched else []:
-                one.act(turn)
-            turn += 1
-            time.sleep(min(15.0, left))
-        yield Segment(watched, begun, time.time())
-    server.send_signal(signal.SIGCONT)
+    for one in people:
+        one.open(site)
+    time.sleep(OPEN_S)
+    started = psutil.Process().children(recursive=True)
+    watching = [server, *server.children(recursive=True), *(one for one in started if "chrom" in one.name())]
+    try:
+        for number in range(2 * given.pairs):
+            watched = number % 4 in (0, 3)
+            _send(watching, signal.SIGCONT if watched else signal.SIGSTOP)
+            time.sleep(SETTLE_S)
+            begun, until = time.time(), time.monotonic() + given.segment
+            if watched:
+                people[number // 2 % len(people)].act(number // 2 // len(people))
+            time.sleep(max(0.0, until - time.monotonic()))
+            yield Segment(watched, begun, time.time())
+    finally:
+        _send(watching, signal.SIGCONT)
+    if errors := [error for one in people for error in one.errors]:
+        raise SystemExit(f"errors on pages: {errors}")
+
+
+def _send(processes: Iterable[psutil.Process], number: int) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):  # a page's helper of the browser that has ended
+            process.send_signal(number)
 
 
 def step_times(run: Run, segment: Segment) -> tuple[float, float]:
@@ -125,15 +131,19 @@ def slowdown(given: argparse.Namespace) -> bool:
 
 
 def report(measured: list[tuple[bool, float, float]]) -> bool:
-    print("| segment | step, median | steps a second |\n| --- | --- | --- |")
-    for watched, step_s, rate in measured:
-        print(f"| {'watched' if watched else 'unwatched'} | {1000 * step_s:.1f} ms | {rate:.2f} |")
+    import numpy as np
+    from scipy.stats import bootstrap
+
     pairs = [sorted(pair, reverse=True) for pair in zip(measured[::2], measured[1::2], strict=True)]  # the watched one first
     by_step = [watched[1] / unwatched[1] for watched, unwatched in pairs]
     by_rate = [unwatched[2] / watched[2] for watched, unwatched in pairs]
-    print("\n| slow-down | median of the pairs | least | most |\n| --- | --- | --- | --- |")
+    print(f"{len(pairs)} pairs; a step takes {1000 * statistics.median(step_s for _, step_s, _ in measured):.1f} ms\n")
+    print("| slow-down | median of the pairs | 95% interval | least | most |\n| --- | --- | --- | --- | --- |")
     for name, ratios in (("step time", by_step), ("steps a second", by_rate)):
-        print(f"| {name} | {_percent(statistics.median(ratios))} | {_percent(min(ratios))} | {_percent(max(ratios))} |")
+        sure = bootstrap((ratios,), np.median, method="percentile", rng=0).confidence_interval
+        shown = (statistics.median(ratios), sure.low, sure.high, min(ratios), max(ratios))
+        middle, low, high, least, most = map(_percent, shown)
+        print(f"| {name} | {middle} | {low} to {high} | {least} | {most} |")
     return statistics.median(by_step) <= BOUND
 
 
