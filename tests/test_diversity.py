@@ -221,6 +221,12 @@ def test_a_weak_peer_drags_a_strong_model_down_and_both_warnings_say_so():
     assert any("'strong' would be dragged down, from 0.60 to 0.00" in warning for warning in pair.warnings)
 
 
+def test_a_model_that_is_mostly_wrong_is_named_even_where_all_are_predicted_to_gain():
+    cohort = Cohort(("a", "b", "c"), 10, (0.8, 0.45, 0.7), (0.8, 0.45, 0.7), (0.95, 0.9, 0.95), None)
+    (warning,) = cohort.warnings
+    assert warning.startswith("'b' is right in 0.45 of its answers, under one half")
+
+
 def test_a_model_that_would_do_better_alone_is_named():
     cohort = Cohort(("a", "b"), 10, (0.6, 0.6), (0.9, 0.7), (0.8, 0.8), None)
     assert cohort.warnings == ("'a' would do better alone: 0.90 instead of 0.80",)

@@ -2,8 +2,9 @@
 
 Each question is followed alone to consensus by the mean-field flow (`corl_core/theory/predict.py`), from how often each model
 gave each answer; nothing is generalised from one question to another. `alone` is the same for a model that trains on its own
-votes. Two warnings, both consequences of the theory: peers amplify the mean of the cohort, so below one half they make it
-worse; and a weak peer can drag a strong model down. Measured against real training by `python -m corl_core bench pairs`.
+votes. Two warnings are consequences of the theory: peers amplify the mean of the cohort, so below one half they make it worse;
+and a weak peer can drag a strong model down. The third is what real training showed (`python -m corl_core bench pairs`): with a
+model that is mostly wrong, cohorts fall further than predicted, since what is learned on one question spreads to others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,6 +57,11 @@ class Cohort:
         if fmean(self.start) < 0.5:
             told.append(f"the mean accuracy is {fmean(self.start):.2f}, under one half: peers amplify the mean, downwards too")
         for model, start, alone, final in zip(self.models, self.start, self.alone, self.final, strict=True):
+            if start < 0.5:
+                told.append(
+                    f"'{model}' is right in {start:.2f} of its answers, under one half: what it teaches wrongly can spread to "
+                    "other questions, which the prediction leaves out"
+                )
             if final < start - HURT:
                 told.append(f"'{model}' would be dragged down, from {start:.2f} to {final:.2f}")
             elif final < alone - HURT:

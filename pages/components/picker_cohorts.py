@@ -123,7 +123,7 @@ def _choice(found: Found, cohorts: list[Cohort]) -> None:
     for warning in cohort.warnings[:MOST_WARNINGS]:
         st.warning(plain(warning[:1].upper() + warning[1:] + "."), icon=":material/warning:")
     if not cohort.warnings:
-        st.caption("No warning: the mean accuracy is at least one half, and no model is predicted to lose.")
+        st.caption("No warning: no model is wrong in most of its answers, or predicted to lose.")
     if found.job is None:
         st.caption("Candidates that were sampled here can be set up with a click.")
         return
