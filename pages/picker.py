@@ -9,6 +9,7 @@ from pages.components.text import plain
 frame.require()
 st.title("Cohort picker")
 st.caption("Models that are right on different questions can teach each other. Compare candidates before you train them.")
+st.page_link("pages/guide.py", label="What the measures and predictions mean", icon=":material/menu_book:")
 st.segmented_control(
     "Answers",
     list(picker.SOURCES),

@@ -9,6 +9,7 @@ VIEWS = {"flow": "What should happen", "run": "Against a run"}
 frame.require()
 st.title("Theory")
 theory.about()
+st.page_link("pages/guide.py", label="From picking a cohort to holding a run against the theory", icon=":material/menu_book:")
 notices = st.container()
 view = curves.choose("View", VIEWS, "flow", "view", "The model on its own, or held against a run with true answers.")
 with notices:

@@ -27,6 +27,7 @@ choice.py     Compare: which runs and metrics, kept in the URL
 view.py       Compare: the controls; grouping.py makes the groups, compared.py draws the charts
 diff.py       Compare: how configs differ
 results.py    Compare: the table of first, final and best values
+guide.py      Guide: the picker and the theory in words, with a worked example
 theory.py     Theory: what a person sets (theory_flow.py draws it, theory_run.py holds a run against it)
 votes.py      Votes: which run, which question (votes_question.py shows it, votes_curves.py the run over steps)
 draft.py      New run: the configuration that the form is filling

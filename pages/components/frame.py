@@ -1,4 +1,4 @@
-"""The frame around every page: the navigation, and the guarantee that app.py drew it.
+"""The frame around every page: the navigation, the style of all pages, and the guarantee that app.py drew it.
 
 Streamlit lists a folder called pages/ by itself until st.navigation has been called once in
 the process, and would run the first page asked for without app.py. A page that finds itself
@@ -11,6 +11,9 @@ from typing import Any
 import streamlit as st
 
 _GOING = "frame.going"
+# A table's own "Download as CSV" writes cells as they are, and a spreadsheet would run a run's name or an answer that begins
+# with "=". The files that pages offer themselves go through `for_cell`; Streamlit has no setting for this button.
+STYLE = '<style>button[aria-label^="Download as CSV"] { display: none !important; }</style>'
 _inside: ContextVar[bool] = ContextVar("inside the frame", default=False)
 
 
@@ -28,6 +31,7 @@ def navigation() -> Any:
             st.Page("pages/theory.py", title="Theory", icon=":material/functions:"),
             st.Page("pages/figures.py", title="Figures", icon=":material/image:"),
             st.Page("pages/doctor.py", title="Doctor", icon=":material/stethoscope:"),
+            st.Page("pages/guide.py", title="Guide", icon=":material/menu_book:"),
         ],
         position="top",
     )
@@ -35,6 +39,7 @@ def navigation() -> Any:
 
 def run(page: Any) -> None:
     """Runs the page inside the frame."""
+    st.html(STYLE)
     token = _inside.set(True)
     try:
         page.run()
