@@ -43,3 +43,15 @@ def test_what_agents_on_other_machines_need_is_theirs_to_say(monkeypatch):
 
 def test_what_is_installed_is_found():
     assert not extras.lacks("json") and extras.lacks("no_such_package_at_all")
+
+
+def test_a_gpu_that_is_asked_for_and_not_seen_is_no_cpu(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from corl_core.training.models import ModelError, pick_device
+
+    for seen in (True, False):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda seen=seen: seen)
+        assert (pick_device("auto"), pick_device("cpu")) == ("cuda" if seen else "cpu", "cpu")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    with pytest.raises(ModelError, match=r"device='cuda', but torch sees no GPU \(CUDA_VISIBLE_DEVICES=7\); use device 'auto'"):
+        pick_device("cuda")

@@ -113,6 +113,7 @@ def test_a_capture_that_fails_leaves_the_stream_and_the_other_path_in_order(monk
     assert sampler.path == "shared" and len(told) == 1 and torch.cuda.current_stream() == stream
     assert worst(sampler, samples) < 1e-3
     torch.cuda.empty_cache()
+    assert 0 <= float(torch.rand(1, device="cuda")) < 1, "CUDA's default generator is usable"
     assert sampler.sample(PROMPTS, 8, seed=1).completion_ids == samples.completion_ids
 
 

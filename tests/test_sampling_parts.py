@@ -180,14 +180,18 @@ class Cuda:
     """As much of torch.cuda as graphs need: the current stream, captures that take a GiB each and end as they are told."""
 
     def __init__(self, fails: bool = False):
-        self.fails, self.now, self.free, self.captures, self.replays, self.ended = fails, self._stream("own"), 2**40, 0, 0, []
+        self.fails, self.now, self.held, self.captures, self.replays = fails, self._stream("own"), 2**33, 0, 0
+        self.ended, self.released, self.is_capturing = [], [], False  # the last: as the default generator believes
         self.CUDAGraph = lambda: SimpleNamespace(replay=self._replay)
         self.graph_pool_handle = lambda: (0, 1)
         self.Stream = lambda device: self._stream("side")
         self.stream = lambda stream: nullcontext()
         self.current_stream = lambda: self.now
-        self.mem_get_info = lambda device: (self.free, 2**41)
-        self.library = SimpleNamespace(_cuda_endAllocateToPool=lambda device, pool: self.ended.append(pool))
+        self.memory_reserved, self.empty_cache = lambda device: self.held, lambda: None
+        self.library = SimpleNamespace(
+            _cuda_endAllocateToPool=lambda device, pool: self.ended.append(pool),
+            _cuda_releasePool=lambda device, pool: self.released.append(pool),
+        )  # fmt: skip
 
     def _stream(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(name=name, device_index=0, wait_stream=lambda other: None, synchronize=lambda: None)
@@ -199,13 +203,13 @@ class Cuda:
         self.now = stream
 
     @contextmanager
-    def graph(self, graph, pool, stream, capture_error_mode):
-        own, self.now = self.now, stream
+    def graph(self, graph, pool=None, stream=None, capture_error_mode=""):
+        own, self.now, self.is_capturing = self.now, stream, True
         yield
-        self.captures, self.free = self.captures + 1, self.free - 2**30
-        if self.fails:
+        self.captures, self.held = self.captures + 1, self.held + 2**30
+        if self.fails and pool:
             raise RuntimeError("operation failed due to a previous error during capture")
-        self.now = own
+        self.now, self.is_capturing = own, False
 
 
 def _graphs(monkeypatch, cuda: Cuda) -> graphs.Graphs:
@@ -230,4 +234,5 @@ def test_a_capture_that_fails_as_it_ends_gives_back_stream_and_pool(monkeypatch)
     run = _graphs(monkeypatch, cuda)
     with pytest.raises(RuntimeError, match="previous error during capture"):
         run(1, 128)
-    assert cuda.current_stream().name == "own" and cuda.ended == [(0, 1)] and len(run) == 0
+    assert cuda.current_stream().name == "own" and cuda.ended == cuda.released == [(0, 1)] and len(run) == 0
+    assert not cuda.is_capturing, "random numbers can be drawn again"

@@ -24,7 +24,11 @@ from corl_core.runs.journal import Tail
 from corl_core.runs.placement import VISIBLE, visible_gpus
 
 SKIP = 2  # first steps, which pay for kernels, graphs and the allocator
-ARMS = {"plain": "plain TRL", "plain-no-cudnn": "plain TRL, without cuDNN's attention", "engine": "engine"}
+NO_CUDNN = "-no-cudnn"
+ARMS = {
+    "plain": "plain TRL", f"plain{NO_CUDNN}": "plain TRL, without cuDNN's attention",
+    "engine": "engine", f"engine{NO_CUDNN}": "engine, without cuDNN's attention",
+}  # fmt: skip
 DEFAULT_ARMS = ("plain", "engine")
 PARTS = {"generate": "generate_time_s", "grade": "grade_time_s", "update": "update_time_s", "record": "log_time_s"}
 PROMPT = "please reason step by step, and put your final answer within a box. the question is: {question}"
@@ -105,7 +109,7 @@ def _run(arm: str, config: RunConfig, folder: Path) -> Arm:
 def _read(arm: str, run: Run, agent: str) -> tuple[list[float], dict[str, float], float | None, list[tuple[str, str]]]:
     """Seconds of each step, of the parts of one, the peak in GiB, and by which path it sampled, with why."""
     result = json.loads((run.path / f"{agent}.json").read_text())
-    if arm != "engine":
+    if not arm.startswith("engine"):
         ends = result["ends"]
         steps = [later - earlier for earlier, later in zip(ends[SKIP - 1 :], ends[SKIP:], strict=False)]
         generate = statistics.median(result["generate"][SKIP:])
@@ -126,9 +130,9 @@ def _child(arm: str, path: str, agent: str, gpu: str | None) -> None:
     run = Run(Path(path))
     import torch
 
-    if arm == "plain-no-cudnn":
+    if arm.endswith(NO_CUDNN):
         torch.backends.cuda.enable_cudnn_sdp(False)
-    result = _engine(run, agent) if arm == "engine" else _plain(run, agent)
+    result = _engine(run, agent) if arm.startswith("engine") else _plain(run, agent)
     peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else None
     (run.path / f"{agent}.json").write_text(json.dumps(result | {"peak_gib": peak}))
 
@@ -164,7 +168,7 @@ def bench(
 def table(arms: dict[str, Arm], rows: int, tokens: int) -> str:
     """Markdown: seconds a step by phase, the ratio to the faster plain TRL, tokens a second of one agent, peak memory of one
     process."""
-    plain = min((arm.step_s for name, arm in arms.items() if name != ARMS["engine"] and arm.step_s), default=None)
+    plain = min((arm.step_s for name, arm in arms.items() if name.startswith(ARMS["plain"]) and arm.step_s), default=None)
     lines = [
         "| arm | s a step | speed-up | generate (s) | rest (s) | tokens/s | peak memory (GiB) |", "| --- " * 7 + "|",
     ]  # fmt: skip

@@ -23,6 +23,7 @@ from corl_core.training.sampling.static import StaticDecoder
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
 
 GROUP, STEPS, PADDING = 8, 2, 4
+LEFT_BYTES = 2**28  # of cuBLAS's workspaces and the like
 
 
 class Counter:
@@ -35,6 +36,8 @@ class Counter:
     def counting(self) -> Iterator[None]:
         if self.on_gpu:
             torch.cuda.empty_cache()
+            if (left := torch.cuda.memory_allocated()) > LEFT_BYTES:
+                raise RuntimeError(f"{left / 2**30:.1f} GiB are held from before: the peak would not be this setting's own")
             torch.cuda.reset_peak_memory_stats()
             yield
         else:

@@ -69,7 +69,7 @@ def main(config_yaml: str, agent_name: str, folder: str, defaults: bool, coins: 
     and their mean. `defaults` keeps TRL's bf16 and checkpointing; `coins` rewards by coins instead of the group's majority."""
     config = RunConfig.from_yaml(config_yaml).for_agent(agent_name)
     torch.set_num_threads(config.threads_per_agent)
-    device = "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
+    device = models.pick_device(config.device)
     model, tokenizer = models.load(config, config.agent(agent_name), device)
     num = config.grpo.max_steps * config.grpo.questions_per_step
     order = question_order(training_questions(config.data, num, derive("questions", config.seed) % 2**31), num, config.seed)

@@ -39,7 +39,8 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     engine.add_argument("--agents", type=int, default=1, help="with --model: agents at once (default: 1)")
     engine.add_argument("--rows", type=int, default=128, help="with --model: completions a step (default: 128)")
     engine.add_argument("--tokens", type=int, default=256, help="with --model: tokens of each (default: 256)")
-    engine.add_argument("--arms", nargs="+", choices=["plain", "plain-no-cudnn", "engine"], default=["plain", "engine"],
+    engine.add_argument("--arms", nargs="+", choices=["plain", "plain-no-cudnn", "engine", "engine-no-cudnn"],
+                        default=["plain", "engine"],
                         help="with --model: what to compare (default: plain engine)")  # fmt: skip
     engine.set_defaults(run=_engine)
     _add_rollouts(what, common)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class RunLogger:
         for run_id in self._state["runs"].values():
             self._client.set_tag(run_id, "corl.state", status.state)
             if status.reason:
-                self._client.set_tag(run_id, "corl.reason", status.reason[:500])
+                self._client.set_tag(run_id, "corl.reason", masked(status.reason)[:500])
             if status.cause:
                 self._client.set_tag(run_id, "corl.cause", status.cause)
             self._client.set_terminated(run_id, MLFLOW_STATES[status.state], int((status.ended or time.time()) * 1000))
@@ -227,6 +228,9 @@ class Tracker(threading.Thread):
     def finish(self, status: Status, timeout_s: float, is_followed: Callable[[], bool] = lambda: False) -> bool:
         """Logs what is left and closes the MLflow runs; False when MLflow did not answer in time (see `sync`), or another
         supervisor goes on with the run."""
+        if find_spec("mlflow") is None:
+            _say("the package mlflow is not installed; nothing was logged")
+            return False
         self._ended = status
         if self.ident is None:
             self.start()

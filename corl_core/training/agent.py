@@ -108,7 +108,7 @@ class Agent:
 
     def _learn(self) -> None:
         config = self.config
-        device = "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu"
+        device = models.pick_device(config.device)
         self.ranks = Ranks.join(self.ranks.size, on_cpu=device == "cpu")
         torch.set_num_threads(config.threads_per_agent)
         self._say("loading the base model")

@@ -89,7 +89,7 @@ class Sampling:
     def run(self) -> None:
         """Samples every candidate. Raises Stopped."""
         torch.set_num_threads(self.request.threads_per_agent)
-        device = "cuda" if self.request.device != "cpu" and torch.cuda.is_available() else "cpu"
+        device = models.pick_device(self.request.device)
         questions = questions_of(self.request)
         total = len(self.request.agents) * len(questions) * self.request.eval.num_samples
         for number, agent in enumerate(self.request.agents, start=1):

@@ -25,6 +25,15 @@ class ModelError(ConfigError):
     """A model that cannot be loaded; the text names it and why."""
 
 
+def pick_device(wanted: Literal["auto", "cpu", "cuda"]) -> Literal["cpu", "cuda"]:
+    """Where a process computes. Raises ModelError for a GPU that is asked for by name and not there, so that no large model
+    trains on a CPU unawares."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        raise ModelError(f"device='cuda', but torch sees no GPU (CUDA_VISIBLE_DEVICES={seen}); use device 'auto' or 'cpu'")
+    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
+
+
 def cache_dir() -> Path:
     """Where tiny base models are kept: `CORL_CACHE`, or runs/base_models in the project."""
     return Path(os.environ.get("CORL_CACHE") or PROJECT / "runs" / "base_models")

@@ -4,7 +4,7 @@ import torch
 
 from corl_core.config import DataConfig
 from corl_core.data.paraphrase import PROMPT, Generate
-from corl_core.training.models import is_templated, pretrained, prompt
+from corl_core.training.models import is_templated, pick_device, pretrained, prompt
 
 TEMPERATURE, TOP_P = 0.7, 0.8  # as Co-rewarding rephrases (arXiv 2508.00410)
 ROOM_TOKENS = 64
@@ -17,7 +17,7 @@ def generator(model: str, revision: str | None, device: str, seed: int) -> Gener
     other completions; the same seed gives the same ones.
     """
     loaded, tokenizer = pretrained(model, revision, "auto")
-    loaded = loaded.to("cuda" if device != "cpu" and torch.cuda.is_available() else "cpu").eval()
+    loaded = loaded.to(pick_device(device)).eval()
     plain = DataConfig(prompt_template=PROMPT)
 
     @torch.inference_mode()

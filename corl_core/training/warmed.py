@@ -19,7 +19,7 @@ from corl_core.config import ConfigError
 from corl_core.data import arithmetic
 from corl_core.data.textbook import PAGES
 from corl_core.tiny_names import SCHOOLS, check_school
-from corl_core.training.models import cache_dir, pretrained
+from corl_core.training.models import cache_dir, pick_device, pretrained
 from corl_core.training.schools import save_whole
 from corl_core.training.warm_up import Recipe, warm_up
 
@@ -63,11 +63,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
     given = parser.parse_args(argv)
-    device = "cuda" if given.device != "cpu" and torch.cuda.is_available() else "cpu"
     recipe = Recipe(
         num_steps=given.steps, batch_size=given.batch_size, learning_rate=given.learning_rate, rise_steps=RISE_STEPS
     )  # fmt: skip
     try:
+        device = pick_device(given.device)
         folders = {name: warmed(given.model, given.gguf_file, name, recipe, given.seed, device) for name in given.school}
     except (ConfigError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)

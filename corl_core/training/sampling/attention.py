@@ -17,11 +17,10 @@ Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, float], 
 
 
 def products(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
-    """Two batched matrix products with a float32 softmax between them. `query` (R, H, G, D), `key` and `value` (R, H, L, D),
-    `bias` (R, 1, 1, L) is added to the scores."""
+    """Two batched matrix products with a softmax between them, whose kernels sum in float32 whatever the dtype. `query`
+    (R, H, G, D), `key` and `value` (R, H, L, D), `bias` (R, 1, 1, L) is added to the scores."""
     scores = torch.matmul(query, key.transpose(2, 3))  # (R, H, G, L)
-    weights = torch.softmax(torch.add(bias, scores, alpha=scale), -1, dtype=torch.float32).to(value.dtype)
-    return torch.matmul(weights, value)
+    return torch.matmul(torch.softmax(torch.add(bias, scores, alpha=scale), -1), value)
 
 
 def fused(

@@ -28,7 +28,7 @@ class Graphs:
         self._pool = torch.cuda.graph_pool_handle()
         self._device = state.eos.device
         self._stream = _side_stream(self._device)
-        self.num_bytes = 0  # of the device's memory that captures have taken, whoever holds it
+        self.num_bytes = 0  # of memory that this process's allocator has taken for captures
 
     def __len__(self) -> int:
         return len(self._graphs)
@@ -39,11 +39,16 @@ class Graphs:
             if len(self._graphs) >= MOST:
                 torch.cuda.current_stream().synchronize()  # the oldest may still run
                 self._graphs.popitem(last=False)
-            free = torch.cuda.mem_get_info(self._device)[0]
+            held = self._reserved()
             self._graphs[size] = self._capture(lambda: self._step(rows, length))
-            self.num_bytes += free - torch.cuda.mem_get_info(self._device)[0]
+            self.num_bytes += self._reserved() - held
         self._graphs.move_to_end(size)
         self._graphs[size].replay()
+
+    def _reserved(self) -> int:
+        """Bytes that this process's allocator holds, without what it could give back: a capture gives that back as it begins."""
+        torch.cuda.empty_cache()
+        return torch.cuda.memory_reserved(self._device)
 
     def _capture(self, call: Callable[[], None]) -> torch.cuda.CUDAGraph:
         """Trial runs are undone: they end where they began, but for a slot that the first replay writes again."""
@@ -59,11 +64,21 @@ class Graphs:
             with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
                 call()
         except BaseException:
-            # a capture that fails as it ends leaves its stream current and, by torch's version, its pool the allocator's
-            with suppress(RuntimeError, AttributeError, TypeError):
-                torch._C._cuda_endAllocateToPool(before.device_index, self._pool)
+            self._after_failure(before)
             raise
         finally:
             torch.cuda.set_stream(before)
         self._state.noise.copy_(noise)
         return graph
+
+    def _after_failure(self, before: torch.cuda.Stream) -> None:
+        """A capture that fails as it ends leaves its stream current, by torch's version its pool the allocator's, and CUDA's
+        default generator in the belief that a capture goes on, which the end of one that succeeds takes away."""
+        with suppress(RuntimeError, AttributeError, TypeError):
+            torch._C._cuda_endAllocateToPool(before.device_index, self._pool)
+        torch.cuda.set_stream(before)
+        with suppress(RuntimeError, AttributeError, TypeError):
+            torch._C._cuda_releasePool(before.device_index, self._pool)
+        again = torch.cuda.graph(torch.cuda.CUDAGraph(), stream=self._stream, capture_error_mode="thread_local")
+        with suppress(RuntimeError), again:
+            self._state.step.add_(0)

@@ -179,7 +179,8 @@ class StaticDecoder:
         places = self._weights.places()
         if places == self._places and self._state is not None:
             held_rows, held_slots = self._cache.shape
-            if held_rows >= rows and held_slots >= slots and self._state.max_tokens >= max_tokens:
+            fits = held_rows >= rows and held_slots >= slots and self._state.max_tokens >= max_tokens
+            if fits and torch.equal(self._state.eos, eos):
                 return
             rows, slots, max_tokens = max(rows, held_rows), max(slots, held_slots), max(max_tokens, self._state.max_tokens)
         self.release()
@@ -268,6 +269,8 @@ class StaticDecoder:
             keep = self.costs.cache_bytes + self.costs.state_bytes <= KEPT_FRAC * self._memory
         if keep is False:
             self.release()
+            if self._on_gpu:
+                torch.cuda.empty_cache()  # to the device: another process may have agents on it
 
     def _now(self) -> float:
         if self._on_gpu:
