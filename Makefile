@@ -1,12 +1,13 @@
 # make demo   install, train the demo cohort, open the dashboard on it
 # make app    the dashboard alone
 # make test   everything that CI checks, in two processes (WORKERS=…)
+# make faults every fault at every place: what `make test` takes a sample of
 PYTHON ?= python3
 PORT ?= 8501
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: demo app test clean
+.PHONY: demo app test faults clean
 .DELETE_ON_ERROR:
 
 demo: .venv/installed
@@ -17,6 +18,9 @@ app: .venv/installed
 
 test: .venv/installed-tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
+
+faults: .venv/installed-tests
+	@$(BIN)/python -m pytest tests/faults -m faults -n $(WORKERS) --dist load
 
 .venv/installed: requirements.txt
 	@$(PYTHON) corl_core/preflight.py

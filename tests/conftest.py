@@ -21,6 +21,14 @@ CHROMIUM_FLAGS = [
 ]
 
 
+def pytest_collection_modifyitems(config, items):
+    """What is marked `faults` takes long: it runs only where that is asked for by name."""
+    if "faults" not in config.option.markexpr:
+        long = [item for item in items if item.get_closest_marker("faults")]
+        config.hook.pytest_deselected(items=long)
+        items[:] = [item for item in items if item not in long]
+
+
 @pytest.fixture(autouse=True)
 def _own_environment():
     """What a test, or a library in it, puts into the environment ends with it: TRL, for one, writes RANK there for vLLM."""

@@ -19,6 +19,7 @@ LIMIT = 65_536
         ("", "", EXIT_DISK_FULL, "disk full"),
         ("RuntimeError", "unexpected pos 576 vs 534", EXIT_FILE_LIMIT, "file size limit"),  # torch does not say why
         ("RuntimeError", "CUDA out of memory", 1, "out of memory"),
+        ("RuntimeError", "probability tensor contains either `inf`, `nan` or element < 0", 1, "non-finite"),
         ("CohortError", "peer 'b' is gone", 1, "peer lost"),
         ("", "", -9, "killed"),
         ("RankError", "rank 1 of 2 was killed by SIGKILL", 1, "killed"),

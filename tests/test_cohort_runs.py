@@ -186,7 +186,7 @@ def test_an_agent_that_hangs_is_named_by_the_one_that_waits(small_run, tmp_path,
     wait_for(lambda: background.has_reached(3), "step 3")
     os.kill(background.supervisor._agents["b"].process.process.pid, signal.SIGSTOP)
     status = background.end()
-    assert status.state == "failed"
+    assert (status.state, status.cause) == ("failed", "peer lost")
     assert "agent 'a' had no votes from its peer 'b' within 2 s" in status.reason and "round" in status.reason
 
 

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from corl_core import answers
 from corl_core.rollouts.shards import Shard, ShardError, read, shards
+from corl_core.runs.inside import leads_out
 
 FILE = "votes.parquet"
 VERSION = 1
@@ -57,7 +58,8 @@ def stamps(agent_folder: Path) -> tuple[str, ...]:
 def load(agent_folder: Path, group_size: int) -> Index:
     """The agent's ballots as its shards now are; the file is made or extended where it has to be."""
     path, known = agent_folder / FILE, shards(agent_folder / "rollouts")
-    table, done = _stored(path, group_size)
+    elsewhere = leads_out(agent_folder.parents[1], path)  # then it is made anew
+    table, done = (SCHEMA.empty_table(), []) if elsewhere else _stored(path, group_size)
     now = {shard.stamp: shard for shard in known}
     if set(done) - now.keys():
         table, done = SCHEMA.empty_table(), []

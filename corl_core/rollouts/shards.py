@@ -14,6 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from corl_core.runs.inside import leads_out
+
 NEEDED = ("step", "question_id", "key")
 _NAME = re.compile(r"(\d+)-(\d+)\.parquet")
 
@@ -37,9 +39,11 @@ class Shard:
 
 
 def shards(folder: Path) -> list[Shard]:
-    """The shards of a rollouts folder in step order; [] when there is none. Files of other names are none of ours."""
+    """The shards of RUN/agents/NAME/rollouts in step order; [] when there is none. Files of other names are none of ours, nor
+    are links that lead out of RUN."""
+    run = folder.parents[2]
     found = [(_NAME.fullmatch(path.name), path) for path in folder.glob("*.parquet")]
-    known = [Shard(path, int(name[1]), int(name[2])) for name, path in found if name]
+    known = [Shard(path, int(name[1]), int(name[2])) for name, path in found if name and not leads_out(run, path)]
     return sorted(known, key=lambda shard: (shard.first, shard.last))
 
 

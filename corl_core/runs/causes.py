@@ -15,6 +15,7 @@ _BY_ERROR = {
 }  # fmt: skip
 EXIT_DISK_FULL, EXIT_FILE_LIMIT = errno.ENOSPC, errno.EFBIG  # of an agent that could not even write its last words
 LITTLE_BYTES = 2**20  # with less room than this on the disk, what failed to be written failed for that
+_NOT_FINITE = "probability tensor contains either"  # torch, asked to sample from weights that are no numbers any more
 _FULL = (f"[Errno {errno.ENOSPC}]", "No space left on device", f"[Errno {errno.EDQUOT}]")
 _TOO_LARGE = (f"[Errno {errno.EFBIG}]", "File too large")  # beyond `ulimit -f`, or beyond what the file system can hold
 
@@ -45,6 +46,8 @@ def cause(error_kind: str, message: str, exit_code: int | None) -> str:
         return "file size limit"
     if "out of memory" in message.lower() or "not enough memory" in message.lower():
         return "out of memory"
+    if _NOT_FINITE in message:
+        return "non-finite"
     if error_kind in _BY_ERROR:
         return _BY_ERROR[error_kind]
     if error_kind == "RankError" and "was killed by" in message:  # another rank, which could not say why itself

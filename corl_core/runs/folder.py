@@ -30,6 +30,8 @@ import psutil
 
 from corl_core.alarms.record import Alarm
 from corl_core.config import ConfigError, RunConfig
+from corl_core.runs.inside import leads_out
+from corl_core.security import masked
 
 FINAL = ("finished", "stopped", "failed")
 QUEUED = "queued"  # waits for free slots; nobody watches over it yet
@@ -92,6 +94,8 @@ class Run:
 
     @cached_property
     def config(self) -> RunConfig:
+        if leads_out(self.path, self.path / "run.yaml"):
+            raise ConfigError(f"{self.path / 'run.yaml'} is a link that leads out of the run's folder, and is not read")
         return RunConfig.from_yaml((self.path / "run.yaml").read_text(encoding="utf-8"), source=str(self.path / "run.yaml"))
 
     @property
@@ -133,17 +137,18 @@ class Run:
         return {"": self.path / "journal.jsonl"} | agents
 
     def log_tail(self, agent: str | None = None, max_bytes: int = 65_536) -> str:
-        """The end of an agent's log, or of the supervisor's for None; '' when there is none yet."""
+        """The end of an agent's log, or of the supervisor's for None; '' when there is none yet, or only a link elsewhere."""
         path = self.path / "supervisor.log" if agent is None else self.agent_path(agent) / "log.txt"
-        if not path.exists():
+        if not path.exists() or leads_out(self.path, path):
             return ""
         with path.open("rb") as file:
             file.seek(max(0, path.stat().st_size - max_bytes))
             return file.read().decode("utf-8", errors="replace")
 
     def rollout_files(self, agent: str) -> list[Path]:
-        """The Parquet shards of an agent's rollouts, in step order."""
-        return sorted((self.agent_path(agent) / "rollouts").glob("*.parquet"))
+        """The Parquet shards of an agent's rollouts, in step order; links that lead out of the run's folder are none."""
+        found = sorted((self.agent_path(agent) / "rollouts").glob("*.parquet"))
+        return [path for path in found if not leads_out(self.path, path)]
 
 
 def default_runs_dir() -> Path:
@@ -191,7 +196,8 @@ def read_status(path: Path) -> Status:
 
 
 def write_status(path: Path, status: Status) -> None:
-    write_atomically(path / "status.json", json.dumps(asdict(status)))
+    """The reason may quote an agent's log, and is masked: secrets stay out of the folder, and of MLflow and pages with it."""
+    write_atomically(path / "status.json", json.dumps(asdict(status) | {"reason": masked(status.reason)}))
 
 
 def update_status(path: Path, status: Status) -> bool:
@@ -264,12 +270,16 @@ def _reconciled(claim: Status, stop_requested: bool) -> Status:
             return claim
         return replace(claim, state="failed", cause="unknown", reason="the supervisor never started; see supervisor.log")
     if not is_alive(claim.pid, claim.pid_created or 0.0):
-        return replace(claim, state="failed", cause="killed", reason="the supervisor was killed", ended=claim.heartbeat)
+        known = claim.state == "stopping" and claim.cause  # it had written down what failed before
+        why = {} if known else {"cause": "killed", "reason": "the supervisor was killed"}
+        return replace(claim, state="failed", ended=claim.heartbeat, **why)
     if is_suspended(claim.pid):
         return replace(claim, state="stalled", reason=f"the supervisor is suspended; kill -CONT {claim.pid} lets it go on")
     if (silent_s := _silence_s(claim)) > STALLED_AFTER_S:
         return replace(claim, state="stalled", reason=f"no sign of life for {silent_s:.0f} s")
-    return replace(claim, state="stopping", reason="") if stop_requested else claim
+    if stop_requested and claim.state != "stopping":
+        return replace(claim, state="stopping", reason="")
+    return claim
 
 
 def _silence_s(claim: Status) -> float:

@@ -12,6 +12,7 @@ from filelock import FileLock
 
 from corl_core.config import ConfigError
 from corl_core.runs.folder import Run, write_atomically
+from corl_core.runs.inside import leads_out
 
 FILE = "labels.json"
 MAX_NAME, MAX_NOTE, MAX_TAG, MAX_TAGS = 80, 4000, 40, 20  # characters, and tags a run
@@ -28,7 +29,9 @@ class Labels:
 
 
 def labels(run: Run) -> Labels:
-    """The run's labels; a file that is damaged counts as none."""
+    """The run's labels; a file that is damaged, or a link that leads out of the run's folder, counts as none."""
+    if leads_out(run.path, run.path / FILE):
+        return Labels()
     try:
         with (run.path / FILE).open("rb") as file:
             return parsed(file.read(MAX_BYTES + 1))

@@ -27,6 +27,7 @@ from corl_core.runs.journal import Journal, Line, Tail, before, read, whole_byte
 from corl_core.runs.launchers import Launcher, launcher
 from corl_core.runs.settle import keep_rollouts, mark_told
 from corl_core.runs.watched import Watched as _Agent
+from corl_core.runs.watched import end
 from corl_core.tracking.log import Tracker
 
 TICK_S = 0.2
@@ -67,7 +68,7 @@ class Supervisor:
         except Exception as error:  # such as a disk that is full: an end like any other
             trace = traceback.format_exc()
             failure = f"supervisor: {error}"
-            self.status = replace(self.status, cause=cause(type(error).__name__, str(error), None))
+            self._has_failed(failure, cause(type(error).__name__, str(error), None))
         finally:
             self._end_agents()
         state = "failed" if failure else "stopped" if self.stop_requested else "finished"
@@ -189,7 +190,8 @@ class Supervisor:
 
     def _mark_started(self, moment: float) -> None:
         if self.status.started is None:
-            self.status = replace(self.status, state="running", started=moment)
+            state = "running" if self.status.state == "starting" else self.status.state
+            self.status = replace(self.status, state=state, started=moment)
 
     def _pass_on_stop(self) -> None:
         agents = self._agents.values()
@@ -226,16 +228,22 @@ class Supervisor:
             placement=self._launcher.placement if self._launcher else self.status.placement,
             phase=phases[0] if phases else "",  # what the others wait for, if somebody makes progress
         )
-        shown = self.status
-        if self._stalled and shown.state in ("starting", "running"):
-            shown = replace(shown, state="stalled", reason=self._stalled)
-        if not update_status(self.run_folder.path, shown):  # somebody has seen it dead, and that stands
+        if not update_status(self.run_folder.path, self._shown()):  # somebody has seen it dead, and that stands
             self.stop_requested = True
+
+    def _shown(self) -> Status:
+        """The status as readers are told it: a run that is to end is stopping as soon as that is known, however long its agents
+        take."""
+        if self.stop_requested:
+            return replace(self.status, state="stopping", reason=self.status.reason or self._stop_reason)
+        if self._stalled and self.status.state in ("starting", "running"):
+            return replace(self.status, state="stalled", reason=self._stalled)
+        return self.status
 
     def _beating(self, limit_s: float) -> AbstractContextManager[None]:
         """A heartbeat while the supervisor is busy with one thing."""
         unwanted = partial(setattr, self, "stop_requested", True)
-        return beating(self.run_folder.path, lambda: self.status, unwanted, limit_s)
+        return beating(self.run_folder.path, self._shown, unwanted, limit_s)
 
     def _first_failure(self, failed: list[tuple[str, _Agent]]) -> str:
         """Tells the other agents, waits for them, and says whose failure came first and why."""
@@ -243,28 +251,22 @@ class Supervisor:
         if self.stop_requested and agent.process.exitcode in (-signal.SIGKILL, -signal.SIGTERM):
             return ""
         reason = f"agent '{name}'{agent.place} {agent.why(self.run_folder.log_tail(name, 4096))}"
-        why = "node lost" if agent.process.lost else cause(agent.error_kind, agent.error, agent.process.exitcode)
-        self.status = replace(self.status, cause=why)
+        self._has_failed(reason, agent.cause)
         from corl_core.training.exchange import ABORT
 
         self._store.set(ABORT, f"the run was aborted: {reason}")
         return reason
 
+    def _has_failed(self, reason: str, why: str) -> None:
+        """Told at once: the other agents may take their time to end, and this process may not live to see it."""
+        self.status = replace(self.status, state="stopping", reason=reason, cause=why)
+        with suppress(OSError):
+            self._beat()
+
     def _end_agents(self) -> None:
         """Asks every agent that still runs to end, and kills those that do not within the grace, or whose folder is gone."""
-        alive = [agent.process for agent in self._agents.values() if agent.process.exitcode is None]
-        wanted = self.run_folder.path.exists()
         with self._beating(math.inf):  # each wait has its limit
-            for process in alive:
-                with suppress(OSError):
-                    process.signal(signal.SIGTERM if wanted else signal.SIGKILL)
-            deadline = time.monotonic() + GRACE_S
-            for process in alive:
-                with suppress(OSError):
-                    process.join(max(0.0, deadline - time.monotonic()))
-                    if process.exitcode is None:
-                        process.signal(signal.SIGKILL)
-                        process.join(GRACE_S)
+            end([agent.process for agent in self._agents.values()], GRACE_S, politely=self.run_folder.path.exists())
         with suppress(OSError):  # a full disk; the lines stay in the agents' journals
             self._read_journals()
         with suppress(OSError):

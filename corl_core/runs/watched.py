@@ -2,9 +2,12 @@
 
 import signal
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from corl_core.runs.causes import cause
 from corl_core.runs.journal import Line, Tail
 from corl_core.runs.launchers import Handle
 
@@ -83,6 +86,11 @@ class Watched:
         limit_s = max(SILENT_S, SILENT_STEPS * self.longest_step_s if self.longest_step_s else first_step_s)
         return f"has made no progress for {silent_s:.0f} s{self.where}" if silent_s > limit_s else ""
 
+    @property
+    def cause(self) -> str:
+        """Why it has failed, in a word or two."""
+        return "node lost" if self.process.lost else cause(self.error_kind, self.error, self.process.exitcode)
+
     def why(self, log_tail: str) -> str:
         """Why it has failed, to be read after its name."""
         if self.process.lost:
@@ -90,10 +98,25 @@ class Watched:
         if self.error_kind == "CohortError":  # its text names the round
             return f"failed: {self.error}"
         if self.error:
-            return f"failed{self.where}: {self.error}"
+            unforeseen = self.cause == "unknown" and self.error != self.error_kind  # a bare text, such as KeyError's, says little
+            return f"failed{self.where}: {f'{self.error_kind}: ' if unforeseen else ''}{self.error}"
         code = self.process.exitcode or 0
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}{self.where}"
         last = next((line.strip()[:200] for line in reversed(log_tail.split("\n")) if line.strip()), "nothing")
         return f"ended with exit code {code}{self.where}; the last line of its log: {last}"
 
+
+def end(handles: Iterable[Handle], grace_s: float, politely: bool = True) -> None:
+    """Asks agents that still run to end, and kills each that has not within the grace, or, not `politely`, all at once."""
+    alive = [handle for handle in handles if handle.exitcode is None]
+    for handle in alive:
+        with suppress(OSError):
+            handle.signal(signal.SIGTERM if politely else signal.SIGKILL)
+    deadline = time.monotonic() + grace_s
+    for handle in alive:
+        with suppress(OSError):
+            handle.join(max(0.0, deadline - time.monotonic()))
+            if handle.exitcode is None:
+                handle.signal(signal.SIGKILL)
+                handle.join(grace_s)

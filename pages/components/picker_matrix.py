@@ -1,6 +1,7 @@
 """Cohort picker: a measure of every pair as a heat map, and the questions behind the cell that was clicked."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -9,6 +10,7 @@ from corl_core.diversity.cells import OUTCOMES, questions
 from corl_core.diversity.measures import LABEL_FREE, MEASURES
 from corl_core.diversity.pairs import Pair
 from corl_core.diversity.report import Report
+from corl_core.figures.export import to_csv
 from pages.components.boundary import told
 from pages.components.text import plain
 
@@ -49,7 +51,7 @@ def _matrix(made: Report, name: str) -> None:
     frame = values(made, name)
     cells = frame.stack()
     low, high = (cells.min(), cells.max()) if len(cells) else (0.0, 1.0)
-    styled = frame.style.map(lambda value: _colour(value, low, high)).format("{:.3f}", na_rep="–")
+    styled = frame.style.map(lambda value: _colour(value, low, high)).format("{:z.3f}", na_rep="–")
     st.dataframe(
         styled,
         key=_key(name, made),
@@ -135,13 +137,13 @@ def _measures(made: Report, pair: Pair, a: str) -> pd.DataFrame:
     rows = []
     for name in made.measures:
         value, interval = pair[turned.get(name, name)], pair.intervals[turned.get(name, name)]
-        text = "not defined" if value is None else f"{value:.3f}"
+        text = "not defined" if value is None else f"{value:z.3f}"
         rows.append({"Measure": MEASURES[name].label, "Value": text, "95% interval": _between(interval)})
     return pd.DataFrame(rows)
 
 
 def _between(interval: tuple[float, float] | None) -> str:
-    return f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else ""
+    return f"{interval[0]:z.3f} to {interval[1]:z.3f}" if interval else ""
 
 
 def _questions(made: Report, a: str, b: str) -> None:
@@ -172,6 +174,16 @@ def _questions(made: Report, a: str, b: str) -> None:
         alt=f"What {a} and {b} answered",
     )  # fmt: skip
     st.caption(f"{len(shown):,} of {len(frame):,} questions that both were asked; an empty answer could not be read.")
+    st.download_button(
+        "Questions (CSV)", partial(questions_csv, shown, a, b), "questions.csv", "text/csv", icon=":material/download:",
+        key="picker.questions", on_click="ignore",
+    )  # fmt: skip
+
+
+def questions_csv(shown: pd.DataFrame, a: str, b: str) -> bytes:
+    """The questions of a pair as a file that a spreadsheet can open: no cell is a formula. Models are cells, not columns."""
+    named = shown.assign(model_a=a, model_b=b)
+    return to_csv(named[["model_a", "model_b", *shown.columns]].dropna(axis="columns", how="all"))
 
 
 assert set(FIRST_SHOWN) <= set(MEASURES) and set(LABEL_FREE) <= set(MEASURES)

@@ -11,6 +11,7 @@ from corl_core.diversity import jobs
 from corl_core.diversity.jobs import Job
 from corl_core.diversity.request import DEFAULT_QUESTIONS, DEFAULT_SAMPLES, MAX_CANDIDATES, request
 from corl_core.runs.folder import default_runs_dir
+from corl_core.security import masked
 from corl_core.tiny_names import FAMILIES
 from pages.components import live, picker
 from pages.components.access import acts
@@ -123,7 +124,7 @@ def _progress(job: Job) -> None:
                       on_click=acts(jobs.stop), args=(job,))  # fmt: skip
         elif status.state == "failed" and (tail := job.log_tail()):
             with st.expander("Log", icon=":material/article:"):
-                st.code(live.whole_lines(tail, live.LOG_LINES), language=None, wrap_lines=True)
+                st.code(live.whole_lines(masked(tail), live.LOG_LINES), language=None, wrap_lines=True)
 
     live.refreshing(part, active=not final)
     if final:

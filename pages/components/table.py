@@ -6,6 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from corl_core.figures.lines import run_lines
 from corl_core.runs.labels import labels
+from corl_core.security import masked
 from pages.components import access, actions, data
 from pages.components.boundary import unread
 from pages.components.data import Known
@@ -117,6 +118,6 @@ def _row(run: Known, trend: list[float], agreement: float | None) -> dict:
         "alarms": list(dict.fromkeys(alarm.title for alarm in status.raised)),
         "tags": list(labels(run.run).tags),
         "started": moment(first_start(status) or status.created),
-        "reason": status.reason,
+        "reason": masked(status.reason),
         "id": run.id,
     }

@@ -1,8 +1,8 @@
 """Votes: which run, its ballots, and which question at which step. The choice lives in the URL, so that a link is the view."""
 
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -62,13 +62,28 @@ def _to_url() -> None:
 def opened(known: Known) -> Ballots:
     """The run's ballots as its shards now are. Raises ShardError."""
     agents = tuple(agent.name for agent in known.config.agents)
-    now = core.run_stamps(known.run.path, agents)
-    return _opened(str(known.run.path), agents, known.config.num_votes, known.config.vote.tie, now)
+    size, tie, now = known.config.num_votes, known.config.vote.tie, core.run_stamps(known.run.path, agents)
+    kept = _kept(str(known.run.path), agents, size, tie)
+    with kept.lock:
+        if kept.ballots is None or kept.stamps != now:
+            with st.spinner("Reading what is new of this run's rollouts …"):
+                kept.ballots = core.run_ballots(known.run.path, agents, size, tie)
+            kept.stamps = now
+        return kept.ballots
 
 
-@st.cache_resource(max_entries=3, show_spinner="Reading what is new of this run's rollouts …")
-def _opened(path: str, agents: tuple[str, ...], size: int, tie: str, stamps: tuple[tuple[str, ...], ...]) -> Ballots:
-    return core.run_ballots(Path(path), agents, size, tie)
+@dataclass
+class _Kept:
+    """The newest ballots of a run, for every session: a live run has others every few seconds, and each may be of megabytes."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stamps: tuple[tuple[str, ...], ...] = ()
+    ballots: Ballots | None = None
+
+
+@st.cache_resource(max_entries=3, show_spinner=False)
+def _kept(path: str, agents: tuple[str, ...], size: int, tie: str) -> _Kept:
+    return _Kept()
 
 
 def filtered(ballots: Ballots) -> Array:

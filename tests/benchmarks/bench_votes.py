@@ -6,11 +6,7 @@ each thing that the page asks of it, and the page itself through Streamlit's App
 """
 
 import argparse
-import os
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +18,10 @@ from corl_core.rollouts.ballots import run_ballots
 from corl_core.rollouts.index import FILE
 from corl_core.runs.folder import Run
 from corl_core.training.recorder import ROLLOUT_SCHEMA, SHARD_STEPS
+from tests.benchmarks.visits import timed, visit
 from tests.pages.made_runs import make_run, run_config
 
 STEPS, QUESTIONS, K, POOL = 2_605, 16, 8, 6_000
-PROJECT = Path(__file__).resolve().parents[2]
 WORDS = "First I add the ones and keep what is carried over. Then I add the tens, and the carry to them. "
 
 
@@ -84,13 +80,6 @@ def write_shard(run: Run, agent: str, first: int, order: np.ndarray, answers: np
     pq.write_table(pa.table(columns, schema=ROLLOUT_SCHEMA), folder / name)
 
 
-@contextmanager
-def timed(what: str) -> Iterator[None]:
-    wall, cpu = time.perf_counter(), time.process_time()
-    yield
-    print(f"{time.perf_counter() - wall:7.2f} s  {time.process_time() - cpu:7.2f} s CPU   {what}", flush=True)
-
-
 def bench_core(run: Run) -> str:
     """Times what the page asks for; returns the id of a question of step 1,300."""
     config = run.config
@@ -130,36 +119,15 @@ def bench_core(run: Run) -> str:
 
 
 def bench_page(run: Run, asked: str) -> None:
-    """The page as a server draws it, every visit a browser of its own; `asked` is a question of step 1,300."""
-    from streamlit.runtime.pages_manager import PagesManager
-    from streamlit.testing.v1 import AppTest
-
-    os.environ["CORL_RUNS"] = str(run.path.parent)
-    made = PagesManager.__init__
-
-    def after_app_py_has_run(self, *args, **kwargs) -> None:
-        PagesManager.uses_pages_directory = False  # as in a server, once st.navigation was called
-        made(self, *args, **kwargs)
-
-    PagesManager.__init__ = after_app_py_has_run
-
-    def visit(what: str, page: str = "votes", **query: str) -> None:
-        at = AppTest.from_file(str(PROJECT / "app.py"), default_timeout=120)
-        at.switch_page(f"pages/{page}.py")
-        for name, value in query.items():
-            at.query_params[name] = value
-        with timed(f"page: {what}"):
-            at.run()
-        assert not at.exception and not at.error, [error.value for error in at.error]
-
-    visit("the list of runs, with all imports", "overview")
-    visit("Votes, first visit, index there", run=run.id)
-    visit("Votes again", run=run.id)
-    visit("Votes, filtered", run=run.id, filter="Both wrong, same answer")
-    visit("Votes, one question by its link", run=run.id, step="1300", question=asked)
-    visit("Votes, agreement", run=run.id, view="Agreement")
-    visit("Votes, what-if", run=run.id, view="What-if")
-    visit("Votes, what-if, 4 rollouts vote", run=run.id, view="What-if", votes="4")
+    """The page as a server draws it; `asked` is a question of step 1,300."""
+    visit(run.path.parent, "overview", "the list of runs, with all imports")
+    visit(run.path.parent, "votes", "Votes, first visit, index there", run=run.id)
+    visit(run.path.parent, "votes", "Votes again", run=run.id)
+    visit(run.path.parent, "votes", "Votes, filtered", run=run.id, filter="Both wrong, same answer")
+    visit(run.path.parent, "votes", "Votes, one question by its link", run=run.id, step="1300", question=asked)
+    visit(run.path.parent, "votes", "Votes, agreement", run=run.id, view="Agreement")
+    visit(run.path.parent, "votes", "Votes, what-if", run=run.id, view="What-if")
+    visit(run.path.parent, "votes", "Votes, what-if, 4 rollouts vote", run=run.id, view="What-if", votes="4")
 
 
 def main() -> None:

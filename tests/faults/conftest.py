@@ -9,7 +9,7 @@ import time
 import uuid
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +19,7 @@ from filelock import FileLock
 from safetensors.torch import load_file
 
 from corl_core.runs import launch, queue_dispatch
-from corl_core.runs.folder import Run, Status, read_status
+from corl_core.runs.folder import FINAL, Run, Status, read_status
 from corl_core.runs.journal import Tail, read
 from corl_core.runs.settle import settle
 from corl_core.tracking.closing import close_later
@@ -61,6 +61,7 @@ class Fault:
     run: Run
     folder: Path
     mark: str
+    listened: set[int] = field(default_factory=set)  # ports of its processes that it was seen to listen on
 
     def wait(self, condition, what: str, timeout_s: float = 60.0):
         """`timeout_s` are seconds of an idle machine: on a busy one time passes more slowly."""
@@ -85,6 +86,10 @@ class Fault:
                 return self._fail(f"after {beats} heartbeats still not: {what}")
             time.sleep(0.02)
 
+    def is_told_to_end(self) -> None:
+        """Within a heartbeat of what befell it, the run says that it ends or has ended, to whoever reads it."""
+        self.within_a_heartbeat(lambda: self.run.status().state in ("stopping", *FINAL), "it is stopping, or has ended")
+
     def _fail(self, why: str):
         told = f"{self.run.status()}\n{self.run.log_tail()[-2000:]}" if self.run.path.exists() else ""
         pytest.fail(f"{why}\n{told}")
@@ -92,7 +97,11 @@ class Fault:
     def reached(self, agent: str, place: str) -> int:
         """Waits until the agent is held there; the step that it is in."""
         here = self.folder / f"{agent}.{place}.here"
-        return int(self.wait(lambda: here.exists() and here.read_text(), f"{agent} at {place}"))
+        step = int(self.wait(lambda: here.exists() and here.read_text(), f"{agent} at {place}"))
+        ports = self.ports()
+        assert ports, "the vote store listens as long as an agent lives"
+        self.listened |= ports
+        return step
 
     def let_go(self, agent: str, place: str) -> None:
         (self.folder / f"{agent}.{place}").unlink(missing_ok=True)
@@ -130,13 +139,18 @@ class Fault:
 
     def gone(self, within_s: float = 30.0) -> None:
         """Waits until no process is left, and none that listens, and no slot is taken; the run still says what it said."""
-        before, ports = settle(self.run), self.ports()
+        before = settle(self.run)
         assert before.final and self.taken() == 0, "a run that has ended takes no slot, whoever of it still lives"
         self.wait(lambda: not self.processes(), f"the last process to end: {self.processes()}", within_s)
         assert replace(settle(self.run), untold=before.untold) == before
-        for port in ports:
+        self.no_port_is_left()
+
+    def no_port_is_left(self) -> None:
+        """None of those that the run was seen to listen on at the places that it `reached`."""
+        for port in self.listened:
             with socket.socket() as probe:
-                assert probe.connect_ex(("127.0.0.1", port)) != 0
+                assert probe.connect_ex(("127.0.0.1", port)) != 0, f"port {port} is still open"
+        self.listened.clear()
 
     def told(self) -> None:
         """What any reader does that has seen the run, until MLflow knows how it ended."""

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from corl_core.runs.launch import PROJECT
 from tests.faults.conftest import FIELDS, STEPS, Fault, assert_mirrored, assert_same_training, free_port, slowness
 
 pytestmark = [pytest.mark.training, pytest.mark.browser]
-NOISE_KB = 2048  # on stderr at each step; a pipe holds 64
+NOISE_KB = 2048  # on stderr at each step, and every few seconds of an agent that is held; a pipe holds 64
+CLOSED_S = 120.0
 
 
 class Dashboard:
@@ -42,11 +44,13 @@ class Dashboard:
         self._process.wait()
 
 
+@pytest.mark.parametrize("closed_s", [0, pytest.param(CLOSED_S, marks=pytest.mark.faults)])
 def test_a_run_outlives_its_dashboard_and_its_tab_however_loud_it_is(
-    faulty_environment, small_run, tmp_path, browser, undisturbed
+    closed_s, faulty_environment, small_run, tmp_path, browser, undisturbed
 ):
     folder, mark = faulty_environment({"b.update": 9})
-    (folder / "a.noise").write_text(str(NOISE_KB))
+    for agent in "ab":
+        (folder / f"{agent}.noise").write_text(str(NOISE_KB))
     runs_dir = tmp_path / "runs"
     runs_dir.mkdir()
     dashboard = Dashboard(folder, runs_dir)
@@ -62,6 +66,10 @@ def test_a_run_outlives_its_dashboard_and_its_tab_however_loud_it_is(
         tab.get_by_text("small", exact=False).first.wait_for(timeout=60_000 * slowness())
         tab.close()
         fault.reached("b", "update")
+        loud = fault.run.agent_path("b") / "log.txt"
+        before = loud.stat().st_size
+        time.sleep(closed_s)
+        assert loud.stat().st_size - before >= closed_s / 10 * NOISE_KB * 1024, "it has not been silent meanwhile"
         dashboard.kill()
         fault.let_go("b", "update")
         fault.ended("finished")

@@ -55,6 +55,8 @@ def limit_the_files_of_an_agent(fault: Fault) -> None:
 
 
 KILLS_SUPERVISOR = (kill_supervisor, kill_supervisor_of_a_suspended_agent, kill_everything)
+KILLS = (kill_agent, *KILLS_SUPERVISOR)
+KNOWN_BY_ITS_AGENT = (terminate_agent, limit_the_files_of_an_agent)  # until that ends
 
 
 @dataclass(frozen=True)
@@ -107,13 +109,18 @@ def befall(harmed: Fault, cell: Cell, attempt: int) -> None:
     if cell.place != "start":
         harmed.within_a_heartbeat(lambda: harmed.run.status().state == "running", "a run under way is told as one")
     assert harmed.taken() > 0 and harmed.run.status().attempt == attempt
-    supervisor = harmed.supervisor()
+    supervisor, agent = harmed.supervisor(), harmed.agent("b")
     cell.fault(harmed)
     if cell.fault in KILLS_SUPERVISOR:
         psutil.wait_procs([supervisor], timeout=10 * slowness())
         assert harmed.run.status().final, "a reader need not wait for any heartbeat"
-    elif cell.fault is not kill_agent:
+    elif cell.fault not in KNOWN_BY_ITS_AGENT:
+        harmed.is_told_to_end()
+    if cell.fault not in KILLS:
         harmed.let_go("b", cell.place)
+    if cell.fault in KNOWN_BY_ITS_AGENT:
+        psutil.wait_procs([agent], timeout=60 * slowness())
+        harmed.is_told_to_end()
     status = harmed.ended(cell.state, cell.cause)
     assert status.reason == cell.reason or (cell.reason.endswith(": ") and status.reason.startswith(cell.reason)), status.reason
     assert status.ended is not None
@@ -126,6 +133,8 @@ def befall(harmed: Fault, cell: Cell, attempt: int) -> None:
 
 
 def _look_at_what_was_half_done(harmed: Fault, cell: Cell) -> None:
+    if cell.fault not in KILLS:
+        return
     if cell.place == "checkpoint":
         folder = harmed.run.agent_path("b")
         assert checkpoints.path(folder, cell.step).exists() and checkpoints.complete(folder) == [cell.step - 4]

@@ -1,9 +1,14 @@
 """New run page: presets, agents, errors beside their fields, exact command, launch once."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import psutil
 import pytest
 import yaml
 
-from corl_core.config import load_config
+from corl_core.config import RunConfig, load_config
+from corl_core.runs.folder import all_runs
 
 
 def field(at, path: str):
@@ -89,13 +94,40 @@ def test_launch_starts_one_run_of_exactly_this_config_and_opens_it(app, empty_st
     assert at.title[0].value == "demo" and not at.exception
 
 
-def test_two_clicks_of_one_form_start_one_run(empty_store, launches, monkeypatch):
+def clicks_at_once(token: str, config: RunConfig) -> set[str]:
+    """The ids that eight clicks on one form get, all let go in the same moment."""
     from pages.components import actions
 
+    start = Barrier(8)
+
+    def click(_) -> str:
+        start.wait(20)
+        return actions.launch_once(token, config)
+
+    with ThreadPoolExecutor(8) as clicks:
+        return set(clicks.map(click, range(8)))
+
+
+def test_clicks_at_once_on_one_form_start_one_run(empty_store, launches, monkeypatch):
     monkeypatch.setenv("CORL_RUNS", str(empty_store))
-    first = actions.launch_once("token of a form", load_config("demo"))
-    second = actions.launch_once("token of a form", load_config("demo"))
-    assert first == second and len(launches) == 1
+    assert clicks_at_once("one form", load_config("demo")) == {run.id for run in all_runs(empty_store)}
+    assert len(launches) == 1
+    clicks_at_once("another form", load_config("demo"))
+    assert len(launches) == 2
+
+
+@pytest.mark.training
+def test_clicks_at_once_really_start_one_process_and_one_run(tmp_path, small_run, monkeypatch, wait_for):
+    monkeypatch.setenv("CORL_RUNS", str(tmp_path))
+    ids = clicks_at_once("a real form", small_run("ground_truth", grpo__max_steps=1))
+    (run,) = all_runs(tmp_path)
+    try:
+        assert ids == {run.id}
+        supervisors = [each for each in psutil.Process().children() if str(tmp_path) in " ".join(each.cmdline())]
+        assert len(supervisors) == 1
+    finally:
+        wait_for(lambda: run.status().final, "the run to end")
+    assert run.status().state == "finished" and len(all_runs(tmp_path)) == 1
 
 
 def test_a_launch_that_fails_says_why_on_the_page(app, empty_store, monkeypatch):

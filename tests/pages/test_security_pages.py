@@ -1,5 +1,6 @@
 """Roles and secrets on the pages: who sees what, what is refused at the click, and what never shows."""
 
+import json
 import re
 import shutil
 
@@ -9,8 +10,11 @@ from corl_core.runs import labels
 from corl_core.runs.archive import archive
 from corl_core.runs.folder import all_runs
 from corl_core.security import Login
+from pages.components import frame
+from tests.pages.conftest import PROJECT
+from tests.pages.made_runs import make_run, run_config
 
-PAGES = ["overview", "run", "compare", "new_run", "votes", "doctor", "picker", "figures"]
+PAGES = sorted(path.stem for path in (PROJECT / "pages").glob("*.py") if path.stem != "__init__")
 EVERYBODY = Login(True, run=("ada@example.org",), read=("*@example.org",))
 
 
@@ -99,16 +103,49 @@ def test_a_launch_from_a_page_drawn_before_is_refused_at_the_action(app, empty_s
     assert launches == [] and "read only" in at.error[0].value and all_runs(empty_store) == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_no_page_shows_a_secret(app, finished_store, monkeypatch, page):
-    hidden = {"HF_TOKEN": "hf_abcdefghijklmnop", "MLFLOW_TRACKING_PASSWORD": "trackingpassword1"}
-    for name, value in hidden.items():
+HIDDEN = {"HF_TOKEN": "hf_abcdefghijklmnop", "MLFLOW_TRACKING_PASSWORD": "trackingpassword1", "MY_API_KEY": "kept-by-a-teammate"}
+
+
+@pytest.fixture
+def leaky_store(tmp_path, finished_store, monkeypatch):
+    """A runs folder whose newest run failed: its reason and the ends of all its logs quote this process's secrets."""
+    for name, value in HIDDEN.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://ada:uripassword99@127.0.0.1:9/x")
-    at = app(finished_store, page)
+    said = " ".join([*HIDDEN.values(), "at http://ada:uripassword99@127.0.0.1:9/x"])
+    shutil.copy(finished_store / "mlflow.db", tmp_path / "mlflow.db")
+    run = make_run(tmp_path, run_config(), "failed", 4, reason="agent llama exited: refused", logged=False)
+    status = json.loads((run.path / "status.json").read_text())  # which the engine itself writes without secrets
+    (run.path / "status.json").write_text(json.dumps(status | {"reason": f"{status['reason']} {said}"}))
+    for log in (run.path / "supervisor.log", *(run.agent_path(agent.name) / "log.txt" for agent in run.config.agents)):
+        log.write_text(f"refused {said}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_shows_a_secret(app, leaky_store, page):
+    at = app(leaky_store, page)
     shown = "\n".join(str(element.proto) for element in at.main)
     assert shown and not at.exception
-    assert not [secret for secret in (*hidden.values(), "uripassword99") if secret in shown]
+    assert not [secret for secret in (*HIDDEN.values(), "uripassword99") if secret in shown]
+
+
+def test_a_reason_is_written_without_secrets(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", HIDDEN["HF_TOKEN"])
+    run = make_run(tmp_path, run_config(), "failed", 4, reason=f"refused {HIDDEN['HF_TOKEN']}", logged=False)
+    assert run.status().reason.startswith("refused ") and HIDDEN["HF_TOKEN"] not in (run.path / "status.json").read_text()
+
+
+def test_the_page_of_a_run_shows_the_logs_end_and_the_reason_without_their_secrets(app, leaky_store):
+    at = app(leaky_store, "run")
+    shown = "\n".join(str(element.proto) for element in at.main)
+    assert "Agent llama exited: refused" in shown.replace("\\", "") and "refused" in "".join(code.value for code in at.code)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_hides_the_download_that_would_write_formulas(app, finished_store, page):
+    styles = [element.proto.body for element in app(finished_store, page).get("html")]
+    assert frame.STYLE in styles and 'aria-label^="Download as CSV"' in frame.STYLE
 
 
 def test_labels_are_text_whatever_they_hold(app, tmp_path, make_finished, said):

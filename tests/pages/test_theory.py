@@ -1,10 +1,14 @@
 """Theory page: sliders, one-click examples, the cases in which Co-RL hurts, and a run held against the theory."""
 
+import os
 import shutil
+import time
 
+import psutil
 import pytest
 
-from tests.made_rollouts import made_run, small_config
+from corl_core.runs.folder import Status, all_runs, write_status
+from tests.made_rollouts import made_run, record, small_config
 from tests.test_theory_against_run import DRAWS
 
 RUN = "Against a run"
@@ -119,6 +123,29 @@ def test_a_run_without_truth_or_of_another_method_is_a_sentence(app, with_run, s
 def test_a_run_under_way_can_be_looked_at_again(app, with_run, said):
     at = app(with_run([], state="starting"), "theory", view=RUN)
     assert not at.exception and "saved" in said(at)
+
+
+def test_a_run_under_way_shows_the_paths_and_the_forecast_of_what_it_has_saved(app, with_run, charts, said):
+    runs_dir = with_run(state="running")
+    (run,) = all_runs(runs_dir)
+    me = {"pid": os.getpid(), "pid_created": psutil.Process().create_time()}
+    write_status(run.path, Status("running", time.time(), heartbeat=time.time(), step=4, max_steps=100, **me))
+    at = app(runs_dir, "theory", view=RUN)
+    drawn = charts(at)
+    assert run.status().state == "running" and not at.exception and not at.error
+    assert "The run goes on" in said(at) and [button for button in at.button if button.label == "Look again"]
+    metrics = {metric.label: metric.value for metric in at.metric}
+    assert metrics["At the start"] == "0.500" and metrics["Measured in the end"] == "0.562"  # as of the finished run
+    assert 0 < float(metrics["Predicted in the end"]) < 1
+    legend = [trace["name"] for trace in drawn["theory.paths"]["data"] if trace.get("showlegend")]
+    assert legend == ["both right at the end (1)", "both wrong at the end (1)"] and drawn["theory.calibration"]["data"]
+
+    late = [{"step": 60 + step, "id": "q1", "truth": "3", "a": ("3 3 3 3", "3"), "b": ("3 3 3 3", "3")} for step in range(2)]
+    for agent in "ab":
+        record(run, agent, [*DRAWS, *late], resume=0)
+    next(button for button in at.button if button.label == "Look again").click().run()
+    legend = [trace["name"] for trace in charts(at)["theory.paths"]["data"] if trace.get("showlegend")]
+    assert legend == ["both right at the end (2)"] and not at.exception
 
 
 def test_a_link_to_a_run_that_is_gone_says_so(app, with_run, said):

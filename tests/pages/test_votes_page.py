@@ -1,12 +1,16 @@
 """Votes page: one question with every rollout, filters and links, the whole run over steps, and stores in any state."""
 
+import gc
 import json
 import shutil
 import time
+import weakref
 from pathlib import Path
 
 import pytest
 
+from pages.components import votes
+from pages.components.data import Known
 from tests.made_rollouts import made_run, record, small_config
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -245,3 +249,17 @@ def test_many_questions_open_quickly(app, tmp_path):
     start = time.process_time()
     at = app(tmp_path, "votes", run=run.id)
     assert time.process_time() - start < 1.5 and len(matched(at)) == 500
+
+
+def test_of_a_live_run_only_the_newest_ballots_are_kept(run):
+    known = Known(run, run.config, run.status())
+    first = votes.opened(known)
+    gone = weakref.ref(first)
+    assert votes.opened(known) is first
+    more = {"step": 30, "id": "s", "truth": "2", "a": ("2 2 2 2", "2"), "b": ("2 2 2 2", "2"), "c": ("2 2 2 2", "2")}
+    for agent in AGENTS:
+        record(run, agent, [more], resume=30)
+    assert votes.opened(known).num_draws == first.num_draws + 1
+    del first
+    gc.collect()
+    assert gone() is None

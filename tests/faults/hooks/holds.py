@@ -7,10 +7,18 @@ import time
 from pathlib import Path
 
 SETTINGS = "settings.json"  # in the folder of faults: constants of modules, so that a test need not wait a minute
+NOISE_EVERY_S = 5.0  # of an agent that is held
 
 
 def folder() -> Path:
     return Path(os.environ["CORL_FAULTS"])
+
+
+def make_noise(agent: str) -> None:
+    """`AGENT.noise` says how many kilobytes."""
+    noise = folder() / f"{agent}.noise"
+    if noise.exists():
+        sys.stderr.write(("x" * 1023 + "\n") * int(noise.read_text()))
 
 
 def hold(agent: str, place: str, step: int) -> None:
@@ -19,9 +27,45 @@ def hold(agent: str, place: str, step: int) -> None:
     if not wanted.exists() or step < int(wanted.read_text()):
         return
     (folder() / f"{wanted.name}.here").write_text(str(step))
+    began = time.monotonic()
     while wanted.exists() and not (folder() / f"{wanted.name}.go").exists():
         time.sleep(0.02)
+        if time.monotonic() - began > NOISE_EVERY_S:
+            began = time.monotonic()
+            make_noise(agent)
     wanted.unlink(missing_ok=True)
+
+
+HARMS = {
+    "MemoryError": lambda _: _raise(MemoryError()),
+    "OutOfMemoryError": lambda _: _raise(sys.modules["torch"].OutOfMemoryError("Tried to allocate 2.00 GiB")),
+    "KeyError": lambda _: _raise(KeyError("x")),
+    "exit": lambda _: _exit_loudly(),
+    "NaN": lambda arguments: arguments[2]["advantages"].fill_(float("nan")),  # of an update, and with them the loss
+    "weights": lambda arguments: [each.data.fill_(float("nan")) for each in arguments[0]._model.parameters()],  # of a sampler
+}
+
+
+def harm(agent: str, place: str, step: int, arguments: tuple) -> None:
+    """What befalls an agent by itself: `AGENT.PLACE.harm` says from which step on, and what, such as '5 KeyError'. `arguments`
+    are those of the method that is the place."""
+    wanted = folder() / f"{agent}.{place}.harm"
+    if not wanted.exists():
+        return
+    first, what = wanted.read_text().split()
+    if step >= int(first):
+        HARMS[what](arguments)
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _exit_loudly() -> None:
+    """As a library does that catches its own error and gives up."""
+    print('Traceback (most recent call last):\n  File "library.py", line 1, in give_up\nLibraryError: no way', file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(3)
 
 
 def shift_clock() -> None:
@@ -75,6 +119,7 @@ def _patch_agents() -> None:
 
         def held(*arguments, **named):
             hold(now["agent"], place, step(arguments))
+            harm(now["agent"], place, step(arguments), arguments)
             return real(*arguments, **named)
 
         setattr(owner, method, held)
@@ -106,13 +151,13 @@ def _patch_journal(journal, now) -> None:
     def write(self, event, **fields):
         step, wanted = fields.get("step", -1), folder() / f"{now['agent']}.logging"
         if event == "step" and wanted.exists() and step >= int(wanted.read_text()):
-            whole = json.dumps({"event": event, "time": time.time(), **fields})
+            whole, size = json.dumps({"event": event, "time": time.time(), **fields}), self.path.stat().st_size
             with self.path.open("a") as file:
                 file.write(whole[: len(whole) // 2])
             hold(now["agent"], "logging", step)
-        noise = folder() / f"{now['agent']}.noise"
-        if event == "step" and noise.exists():
-            sys.stderr.write(("x" * 1023 + "\n") * int(noise.read_text()))
+            os.truncate(self.path, size)  # what is written next is the line as a whole
+        if event == "step":
+            make_noise(now["agent"])
         real(self, event, **fields)
 
     journal.write = write
