@@ -7,21 +7,19 @@ slow the journals simply wait.
 """
 
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from corl_core.config import RunConfig
-from corl_core.methods import METHOD_LABELS
 from corl_core.runs.folder import QUEUED, Run, Status, locked, write_atomically
 from corl_core.runs.journal import Tail, whole_bytes
 from corl_core.runs.settle import mark_told, settle
 from corl_core.security import masked
+from corl_core.tracking.run_tags import filter_of, run_tags
 from corl_core.tracking.store import EXPERIMENT, ensure_store, tracking_uri
 
 INTERVAL_S = 2.0
@@ -137,13 +135,13 @@ class RunLogger:
         experiment = self._client.get_experiment_by_name(EXPERIMENT).experiment_id
         for agent in ["", *(agent.name for agent in config.agents)]:
             if agent not in self._state["runs"]:
-                tags = _tags(self.run, agent, self._state["runs"].get(""))
+                tags = run_tags(self.run, agent, self._state["runs"].get(""))
                 name = f"{config.name} · {agent}" if agent else config.name
                 started = int(self.run.status().created * 1000)
-                known = self._client.search_runs([experiment], _filter(tags))
+                known = self._client.search_runs([experiment], filter_of(tags))
                 made = known or [self._client.create_run(experiment, start_time=started, tags=tags, run_name=name)]
                 mine = made[0].info.run_id
-                for other in self._client.search_runs([experiment], _filter(tags)):
+                for other in self._client.search_runs([experiment], filter_of(tags)):
                     if other.info.run_id != mine:  # MLflow made one and failed to say so; the request was repeated
                         self._client.delete_run(other.info.run_id)
                 self._state["runs"][agent] = mine
@@ -270,34 +268,3 @@ def sync(run: Run, uri: str) -> int:
         remedy = "check MLFLOW_TRACKING_URI and try again, nothing is lost"
         raise TrackingError(f"cannot log into {masked(uri)}: {why}; {remedy}") from error
     return sum(len(Tail(path).read()) for path in run.journal_paths().values())
-
-
-def _tags(run: Run, agent: str, parent: str | None) -> dict[str, str]:
-    config = run.config
-    tags = {
-        "corl.run_id": run.id, "corl.role": "agent" if agent else "cohort", "corl.method": config.method,
-        "corl.preset": config.preset or "", "corl.variant": config.variant, "corl.seed": str(config.seed),
-        "corl.families": config.agent(agent).model if agent else config.families(),
-    }  # fmt: skip
-    tags |= {"corl.agent": agent, "mlflow.parentRunId": parent or ""} if agent else _git_tags()
-    return tags | {"mlflow.note.content": config.notes or METHOD_LABELS[config.method]}
-
-
-def _filter(tags: dict[str, str]) -> str:
-    """Finds the one MLflow run that has these."""
-    mine = ("corl.run_id", "corl.role", *(["corl.agent"] if "corl.agent" in tags else []))
-    return " and ".join(f"tags.`{key}` = '{tags[key]}'" for key in mine)
-
-
-def _git_tags() -> dict[str, str]:
-    """Commit of the code, and whether the working tree differs from it; {} outside a git checkout."""
-
-    def git(*arguments: str) -> str:
-        command, here = ["git", *arguments], Path(__file__).parent
-        return subprocess.run(command, cwd=here, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-
-    try:
-        dirty = "true" if git("status", "--porcelain", "--untracked-files=no") else "false"
-        return {"mlflow.source.git.commit": git("rev-parse", "HEAD"), "corl.git_dirty": dirty}
-    except (OSError, subprocess.SubprocessError):
-        return {}

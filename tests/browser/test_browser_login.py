@@ -1,23 +1,17 @@
 """Logging in for real: a small OpenID provider on this machine, Streamlit's login, and what each person may then do."""
 
 import json
-import os
-import socket
-import subprocess
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from tests.browser.conftest import _answers
+from tests.dashboard_server import free_port, serving
 from tests.pages.made_runs import make_run, run_config
 
 pytest.importorskip("authlib", reason="the login needs streamlit[auth]")
-PROJECT = Path(__file__).resolve().parents[2]
 
 
 class Provider(ThreadingHTTPServer):
@@ -86,9 +80,7 @@ def provider():
 @pytest.fixture
 def site(provider, tmp_path, runs_dir, wait_for):
     """The address of a dashboard on all addresses of this machine, behind that provider."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     address = f"http://127.0.0.1:{port}"
     secrets = tmp_path / "secrets.toml"
     secrets.write_text(
@@ -96,14 +88,9 @@ def site(provider, tmp_path, runs_dir, wait_for):
         f'client_secret = "s"\nserver_metadata_url = "{provider.address}/.well-known/openid-configuration"\n'
         '[roles]\nrun = ["ada@example.org"]\nread = ["*@example.org"]\n'
     )
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true", "--server.address", "0.0.0.0",
-               "--server.port", str(port), "--secrets.files", str(secrets)]  # fmt: skip
-    log = (tmp_path / "dashboard.log").open("wb")
-    server = subprocess.Popen(command, cwd=PROJECT, env=os.environ | {"CORL_RUNS": str(runs_dir)}, stdout=log, stderr=log)
-    wait_for(lambda: _answers(f"{address}/_stcore/health"), "the dashboard to answer", 60)
-    yield address
-    server.terminate()
-    server.wait(20)
+    more = ["--server.address", "0.0.0.0", "--secrets.files", str(secrets)]
+    with serving(runs_dir, tmp_path / "dashboard.log", wait_for, port, more):
+        yield address
 
 
 def test_people_log_in_and_may_do_what_their_role_says(page, site, provider, runs_dir):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import socket
 import sqlite3
 import time
@@ -28,7 +27,6 @@ from tests.test_resume import measured, rollouts
 HOOKS = Path(__file__).parent / "hooks"
 BEATS = 2  # after which a state is right: the one that may be under way, and the next, which has seen all
 STEPS = 20
-PORTS = range(20_000, 32_000)  # none that the system gives to outgoing connections
 FIELDS = {
     "grpo__max_steps": STEPS, "grpo__questions_per_step": 2, "grpo__num_generations": 4, "checkpoints__every_steps": 4,
     "eval__every_steps": 10, "eval__num_questions": 6,
@@ -43,15 +41,6 @@ def slowness() -> float:
 def patience() -> dict[str, dict[str, float]]:
     """Constants of modules under the harness: a server that is started again has an idle machine's half minute to answer."""
     return {"corl_core.runs.supervisor": {"MLFLOW_GRACE_S": 30.0 * slowness()}}
-
-
-def free_port() -> int:
-    """A port to listen on, now and again after a restart."""
-    for port in random.sample(PORTS, 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise OSError("no free port")
 
 
 @dataclass

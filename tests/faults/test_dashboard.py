@@ -11,7 +11,8 @@ import pytest
 
 from corl_core.runs.folder import Run
 from corl_core.runs.launch import PROJECT
-from tests.faults.conftest import FIELDS, STEPS, Fault, assert_mirrored, assert_same_training, free_port, slowness
+from tests.dashboard_server import free_port
+from tests.faults.conftest import FIELDS, STEPS, Fault, assert_mirrored, assert_same_training, slowness
 
 pytestmark = [pytest.mark.training, pytest.mark.browser]
 NOISE_KB = 2048  # on stderr at each step, and every few seconds of an agent that is held; a pipe holds 64

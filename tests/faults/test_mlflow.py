@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import free_port, journaled, logged, mlflow_states, slowness
+from tests.dashboard_server import free_port
+from tests.faults.conftest import journaled, logged, mlflow_states, slowness
 
 pytestmark = pytest.mark.training
 SERVER = Path(__file__).parent / "faulty_mlflow.py"
