@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 
@@ -31,9 +32,11 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(autouse=True)
 def _own_environment():
-    """What a test, or a library in it, puts into the environment ends with it: TRL, for one, writes RANK there for vLLM."""
-    before = dict(os.environ)
+    """What a test, or a library in it, puts into the environment ends with it: TRL, for one, writes RANK there for vLLM. So does
+    a page that Streamlit's AppTest has made the main module, which the processes of a later test would run as they start."""
+    before, main = dict(os.environ), sys.modules["__main__"]
     yield
+    sys.modules["__main__"] = main
     for name in os.environ.keys() - before.keys():
         del os.environ[name]
     os.environ.update(before)

@@ -33,22 +33,25 @@ def finish(run: Run) -> None:
     assert (status.state, status.reason, status.step) == ("finished", "", STEPS), run.log_tail("a")
 
 
-def die_at(run: Run, step: int, wait_for, number: int = signal.SIGKILL) -> None:
-    """Lets a run train until both agents are past a step, then sends their processes a signal."""
+def die_at(run: Run, step: int, wait_for) -> None:
+    """Lets a run train until both agents are past a step, then kills their processes. One that is ahead is held there: without
+    an exchange it could be through before the other has begun."""
     supervisor = Supervisor(run)
     thread = threading.Thread(target=supervisor.run)
     thread.start()
     tails = {name: Tail(path) for name, path in run.journal_paths().items() if name}
-    far = dict.fromkeys(tails, -1)
+    held = set()
 
     def reached() -> bool:
-        for name, tail in tails.items():
-            far[name] = max([far[name], *(line["step"] for line in tail.read() if line["event"] == "step")])
-        return min(far.values()) >= step
+        for name in tails.keys() - held:
+            if any(line["step"] >= step for line in tails[name].read() if line["event"] == "step"):
+                os.kill(supervisor._agents[name].process.process.pid, signal.SIGSTOP)
+                held.add(name)
+        return held == tails.keys()
 
     wait_for(reached, f"step {step}", every_s=0.005)
     for agent in supervisor._agents.values():
-        os.kill(agent.process.process.pid, number)
+        os.kill(agent.process.process.pid, signal.SIGKILL)
     thread.join(60)
     assert not thread.is_alive()
     assert run.status().state != "finished", "the run was over before it could be harmed"

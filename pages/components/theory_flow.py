@@ -63,7 +63,7 @@ def explore(notices: DeltaGenerator) -> None:
 def planes(setting: Setting, other: str) -> None:
     """The comparison and Co-RL side by side, and the same paths over time."""
     names = [chr(ord("A") + place) for place in range(setting.agents)]
-    steps = times(setting)
+    steps = times(setting.steps)
     runs = {kind: paths(setting, kind) for kind in (other, "ring")}
     for column, (kind, points) in zip(st.columns(2), runs.items(), strict=True):
         with column, st.container(border=True, height="stretch"):
@@ -82,15 +82,15 @@ def planes(setting: Setting, other: str) -> None:
         chart(drawing.probabilities(steps, lines), "theory.over_time", "Accuracy of A and B over steps", 220, canvas=True)
 
 
-def times(setting: Setting) -> np.ndarray:
+def times(num_steps: int) -> np.ndarray:
     """The steps at which paths are drawn: (T,)."""
-    return np.linspace(0, setting.steps, NUM_POINTS)
+    return np.linspace(0, num_steps, NUM_POINTS)
 
 
 @lru_cache(maxsize=64)
 def paths(setting: Setting, kind: str) -> np.ndarray:
     """The mean paths of all questions that are followed: (T, S, N)."""
-    return meanfield.trajectory(np.array(setting.starts), kind, setting.size, times(setting), setting.eta, tolerance=1e-6)
+    return meanfield.trajectory(np.array(setting.starts), kind, setting.size, times(setting.steps), setting.eta, tolerance=1e-6)
 
 
 def _plane(setting: Setting, kind: str, points: np.ndarray, steps: np.ndarray) -> dict:
@@ -137,9 +137,8 @@ def several_answers(setting: Setting) -> None:
     labels = {name: case.label for name, case in CASES.items()}
     case = CASES[curves.choose("Case", labels, "differ", "case", "What A and B answer at the start.")]
     st.caption(plain(f"Truth, wrong 1, wrong 2: A answers {_shares(case.a)}, B answers {_shares(case.b)}. K = {setting.size}."))
-    steps = times(setting)
     for column, kind in zip(st.columns(2), ("self", "ring"), strict=True):
-        path = replicator.evolve(np.array([case.a, case.b]), kind, setting.size, steps, setting.eta, tolerance=1e-4)
+        path = answer_paths(case, kind, setting.size, setting.steps, setting.eta)
         lines = {
             f"{name}: {answer}": (path[:, agent, place], COLORS[agent], ("solid", "dash", "dot")[place])
             for agent, name in enumerate("AB")
@@ -148,8 +147,14 @@ def several_answers(setting: Setting) -> None:
         with column, st.container(border=True):
             st.markdown(f"**{TITLES[kind]}**")
             told = f"Answers of A and B under {TITLES[kind]}"
-            chart(drawing.probabilities(steps, lines), f"theory.answers.{kind}", told, 240, canvas=True)
+            chart(drawing.probabilities(times(setting.steps), lines), f"theory.answers.{kind}", told, 240, canvas=True)
             st.markdown(theory.outcome_words({"A": float(path[-1, 0, 0]), "B": float(path[-1, 1, 0])}))
+
+
+@lru_cache(maxsize=64)
+def answer_paths(case: Case, kind: str, size: int, steps: int, eta: float) -> np.ndarray:
+    """The paths of A's and B's answers: (T, 2, 3). Most settings leave them as they are."""
+    return replicator.evolve(np.array([case.a, case.b]), kind, size, times(steps), eta, tolerance=1e-4)
 
 
 def _shares(p: tuple[float, ...]) -> str:
