@@ -194,6 +194,11 @@ class GRPOSettings(Strict):
     )
     bf16: bool = Field(False, description="Compute in bfloat16 (for GPUs; slower on most CPUs).")
     gradient_checkpointing: bool = Field(False, description="Trade time for memory in the backward pass.")
+    torch_compile: bool | None = Field(
+        None,
+        description="Compile the model's layers for the update. None: on a GPU, for agents of one process that train all weights "
+        "of a model of 100 million parameters or more.",
+    )
 
 
 class VoteConfig(Strict):

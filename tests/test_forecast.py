@@ -21,6 +21,7 @@ from corl_core.forecast.plan import EVAL_ROWS, Device, forecast, work_of
 from corl_core.forecast.remedies import remedies
 from corl_core.forecast.shape import from_config
 from corl_core.tiny_names import FAMILIES
+from corl_core.training.sampling import joined
 
 SMALL = dict(  # a real architecture, grouped queries and all, small enough to train here
     shapes.SHAPES["qwen2.5-0.5b"], hidden_size=256, num_hidden_layers=4, num_attention_heads=8, num_key_value_heads=2,
@@ -144,6 +145,21 @@ def test_a_real_step_of_the_decoder_and_the_trainer_takes_what_is_forecast(how, 
     assert found.phases.keys() == made.phases.keys()
     for phase, size in found.phases.items():
         assert made.phases[phase] == pytest.approx(size, rel=0.1), phase
+
+
+def test_joined_products_have_the_bytes_of_the_decoders_copies():
+    from transformers import AutoModelForCausalLM
+
+    name = "qwen2.5-0.5b"
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(shapes.make_config(name), dtype=torch.bfloat16)
+        bytes_ = sum(one.num_bytes for one in joined.find(model))
+    shape, work = from_config(shapes.SHAPES[name], name), Work(8, 1, 128, 256, 64, 8)
+    plain, copies = Holding(2, 2), Holding(2, 2, joined=True)
+    assert memory(shape, copies, work).sampling_copy == bytes_ > 0 == memory(shape, plain, work).sampling_copy
+    adapted = replace(copies, lora_rank=8, lora_targets=("v_proj",))
+    elsewhere = replace(adapted, lora_targets=("o_proj",))
+    assert [memory(shape, each, work).sampling_copy for each in (adapted, elsewhere)] == [0, bytes_]
 
 
 def test_live_bytes_counts_a_tensor_from_its_making_to_its_end():

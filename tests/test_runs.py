@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import time
 
 import psutil
@@ -11,9 +12,11 @@ from corl_core.config import load_config
 from corl_core.runs import folder, launch
 from corl_core.runs.cohort import WINDOW, CohortMetrics
 from corl_core.runs.folder import Run, RunNotFound, Status, all_runs, find_run, find_runs, write_status
+from corl_core.runs.inside import make_folder
 from corl_core.runs.journal import Journal, Tail
 from corl_core.runs.labels import rename
 from corl_core.runs.supervisor import GRACE_S, Supervisor, _Agent
+from corl_core.training.recorder import Recorder
 
 
 @pytest.fixture
@@ -196,3 +199,16 @@ def test_a_status_that_a_newer_version_wrote_is_read_as_far_as_it_is_known(tmp_p
     assert (run.status().state, run.status().step) == ("stopped", 7)
     (run.path / "status.json").write_text("[1]")
     assert run.status().state == "failed" and "damaged" in run.status().reason
+
+
+def test_a_run_folder_that_is_gone_is_not_made_again(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    make_folder(run / "agents" / "a" / "rollouts", within=run)
+    make_folder(run / "agents" / "a", within=run)
+    assert (run / "agents" / "a" / "rollouts").is_dir()
+    shutil.rmtree(run)
+    for make in (lambda: make_folder(run / "agents" / "a", within=run), lambda: Recorder(run / "agents" / "a", "a")):
+        with pytest.raises(FileNotFoundError):
+            make()
+    assert not run.exists()

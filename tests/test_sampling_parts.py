@@ -9,11 +9,13 @@ import pytest
 import torch
 from sampling_models import grouped
 from torch.nn.attention import SDPBackend
-from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig
+from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen3Config, Qwen3ForCausalLM
 
 from corl_core.bench import shapes
 from corl_core.bench.machine import attention_inputs
-from corl_core.training.sampling import attention, graphs, static
+from corl_core.config_models import LoraSettings
+from corl_core.training import adapters
+from corl_core.training.sampling import attention, graphs, joined, static
 from corl_core.training.sampling.buckets import CACHE_FRAC, KEPT_FRAC, bucket, prompts_at_once, rows_for
 from corl_core.training.sampling.draw import draw
 from corl_core.training.sampling.lean import Lean, Rotation
@@ -89,15 +91,49 @@ def test_a_copy_ties_what_is_tied_shares_what_is_frozen_and_has_no_hooks():
     assert copied(torch.tensor([[3, 4]])).logits.dtype == torch.bfloat16
 
 
-def test_norms_and_rotary_embeddings_are_replaced_while_sampling_and_only_then():
+def test_what_takes_fewer_kernels_is_replaced_while_sampling_and_only_then():
     from transformers.models.qwen3 import modeling_qwen3
 
     model, own = grouped(), modeling_qwen3.apply_rotary_pos_emb
     lean = Lean(model, torch.float32)
-    assert lean.parts == ["norms", "rotary"]
+    assert lean.parts == ["norms", "rotary", "gates", "queries, keys and values"]
+    layer = model.model.layers[0]
+    places = (model.model.norm, layer.mlp, layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj)
     with lean():
-        assert isinstance(modeling_qwen3.apply_rotary_pos_emb, Rotation) and "forward" in model.model.norm.__dict__
-    assert modeling_qwen3.apply_rotary_pos_emb is own and "forward" not in model.model.norm.__dict__
+        assert isinstance(modeling_qwen3.apply_rotary_pos_emb, Rotation) and all("forward" in place.__dict__ for place in places)
+    assert modeling_qwen3.apply_rotary_pos_emb is own and not any("forward" in place.__dict__ for place in places)
+
+
+def test_joined_products_follow_the_weights_and_answer_only_those_who_ask_in_order():
+    attention = grouped().model.layers[0].self_attn
+    (one,) = joined.find(attention)
+    parts = (attention.q_proj, attention.k_proj, attention.v_proj)
+    states, others = torch.randn(2, 3, 1, parts[0].in_features)
+    query, key, value = (one.forward(index) for index in range(3))
+    assert torch.allclose(query(states), parts[0](states), atol=1e-6) and torch.allclose(key(states), parts[1](states), atol=1e-6)
+    assert torch.equal(value(others), parts[2](others)), "another input is no business of the joined product"
+    assert torch.equal(key(states), parts[1](states)) or torch.allclose(key(states), parts[1](states), atol=1e-6)
+    with torch.no_grad():
+        for part in parts:
+            part.weight.mul_(2)
+    for copied, own in one.pairs():
+        copied.copy_(own)
+    for index, part in enumerate(parts):
+        assert torch.allclose(one.forward(index)(states), part(states), atol=1e-6)
+
+
+def test_products_that_adapters_have_replaced_are_not_joined():
+    model = adapters.add(grouped(), LoraSettings(r=4, target_modules=["q_proj"]), seed=0)
+    assert joined.find(model) == []
+
+
+@pytest.mark.parametrize("act", ["silu", "gelu"])
+def test_a_gate_with_another_activation_is_left_alone(act):
+    config = Qwen3Config(
+        vocab_size=20, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1,
+        head_dim=8, hidden_act=act,
+    )  # fmt: skip
+    assert ("gates" in Lean(Qwen3ForCausalLM(config), torch.float32).parts) == (act == "silu")
 
 
 def test_a_norm_of_another_kind_is_left_alone():
@@ -229,10 +265,10 @@ def test_the_graph_whose_use_is_longest_ago_makes_room(monkeypatch):
     assert run.num_bytes == 4 * 2**30
 
 
-def test_a_capture_that_fails_as_it_ends_gives_back_stream_and_pool(monkeypatch):
+def test_a_capture_that_fails_as_it_ends_gives_back_stream_and_allocator_and_leaves_the_pool_to_its_graph(monkeypatch):
     cuda = Cuda(fails=True)
     run = _graphs(monkeypatch, cuda)
     with pytest.raises(RuntimeError, match="previous error during capture"):
         run(1, 128)
-    assert cuda.current_stream().name == "own" and cuda.ended == cuda.released == [(0, 1)] and len(run) == 0
+    assert cuda.current_stream().name == "own" and cuda.ended == [(0, 1)] and not cuda.released and len(run) == 0
     assert not cuda.is_capturing, "random numbers can be drawn again"

@@ -32,7 +32,7 @@ def test_only_the_end_of_a_journal_counts(tmp_path):
     assert run_speed(run) is None
     slow, fast = lines(100, 10.0, 100), lines(STEPS, 0.1, 100)
     for path in [run.agent_path(agent.name) / "journal.jsonl" for agent in run.config.agents]:
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         told = [*slow, {"event": "eval", "step": 100, "metrics": {}}]
         told += [line | {"time": 5000 + line["time"], "step": 100 + line["step"]} for line in fast]
         path.write_text("".join(json.dumps(line) + "\n" for line in told) + '{"event": "step", "unfinished')

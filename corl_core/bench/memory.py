@@ -39,7 +39,7 @@ class Setting:
     def holding(self) -> Holding:
         weight = 2 if self.bfloat16_weights else 4
         copies = weight == 4 or self.lora > 0
-        return Holding(weight, 2, self.lora, checkpointing=self.checkpointing, sampling_copy=copies)
+        return Holding(weight, 2, self.lora, checkpointing=self.checkpointing, sampling_copy=copies, joined=True)
 
     @property
     def work(self) -> Work:

@@ -18,7 +18,7 @@ from corl_core.bench.memory import Measured, Setting
 from corl_core.bench.shapes import make_model, make_tokenizer
 from corl_core.config import RunConfig
 from corl_core.config_models import LoraSettings
-from corl_core.training import adapters
+from corl_core.training import adapters, compiled
 from corl_core.training.sampling.static import StaticDecoder
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
 
@@ -117,6 +117,7 @@ def _train(model: Any, setting: Setting, device: str, folder: Path, phases: _Pha
         callbacks=[phases],
     )
     phases.counter.hold(trainer.model)
+    compiled.fit(None, model, num_processes=1)
     trainer.train()
 
 

@@ -5,7 +5,8 @@ What is there all the time (N: parameters, M: those that are trained; w, c: byte
     weights       w N; with 4-bit matrices 0.516 bytes each (NF4 with doubly quantized scales, arXiv 2305.14314, section 3),
                   adapters 4 bytes each
     optimizer     AdamW's two moments: 2 w M
-    sampling copy 2 N where float32 weights are sampled from in bfloat16
+    sampling copy 2 N where float32 weights are sampled from in bfloat16; on a GPU c bytes for each weight of the queries', keys'
+                  and values' matrices, which are joined (`training/sampling/joined.py`), unless they have adapters
     reference     w N where beta > 0; none with adapters, which are switched off for it
     teacher       w M for Co-rewarding-II's moving average, and its own sampling copy
     buckets       w M where DDP reduces gradients
@@ -39,6 +40,7 @@ CONTEXT = 0.5 * GIB  # assumption: CUDA's context and libraries; no tensor
 SLACK = 0.04  # assumption: share of the peak that the allocator holds and cannot use
 FOUR_BIT = 0.516  # bytes: 4 bits, and 0.127 bits of scales
 TILE_TOKENS, TILE_VOCABULARY = 4096, 32768  # of TRL's fused head (trl/kernels/chunked_logprob.py)
+JOINED = {"q_proj", "k_proj", "v_proj"}
 DRAWN_AT_ONCE, DRAW_COPIES = 2**25, 4  # logits of one call of the draw, and float32 tensors of that size in it
 
 
@@ -70,6 +72,7 @@ class Holding:
     checkpointing: bool = False
     attention: str = "sdpa"
     sampling_copy: bool = False
+    joined: bool = False  # sampled from by this project's decoder on a GPU
     reference: bool = False
     teacher: bool = False
     processes: int = 1
@@ -141,7 +144,7 @@ def memory(shape: Shape, holding: Holding, work: Work, gpu_bytes: float = math.i
     gradients = trained_bytes / parts
     widest, activations = _update(shape, holding, work, gradients)
     copied = trained if holding.weight < 4 or holding.four_bit else shape.parameters  # bfloat16 weights are shared with the copy
-    copy = 2 * copied if holding.sampling_copy else 0
+    copy = (2 * copied if holding.sampling_copy else 0) + _joined(shape, holding)
     cache = _cache(shape, holding, work)
     return Memory(
         weights=(frozen + trained_bytes) / parts,
@@ -210,6 +213,14 @@ def _update(shape: Shape, holding: Holding, work: Work, gradients: float) -> tup
     there, more = max(moments, key=sum)
     gathered = 2 * holding.weight * shape.linear_parameters / shape.layers if holding.sharded else 0
     return there + more + gathered, more + gathered
+
+
+def _joined(shape: Shape, holding: Holding) -> float:
+    adapted = holding.lora_rank and (isinstance(holding.lora_targets, str) or JOINED & set(holding.lora_targets))
+    if not holding.joined or adapted or holding.four_bit:
+        return 0
+    columns = shape.query + 2 * shape.key
+    return shape.layers * columns * (shape.hidden + shape.qkv_bias) * holding.compute
 
 
 def _parts(holding: Holding) -> int:

@@ -7,7 +7,7 @@ from corl_core.forecast.plan import AgentForecast, Forecast
 from corl_core.forecast.remedies import Remedy
 
 TERMS = {
-    "weights": "weights", "gradients": "gradients", "optimizer": "AdamW's moments", "sampling_copy": "bfloat16 copy for sampling",
+    "weights": "weights", "gradients": "gradients", "optimizer": "AdamW's moments", "sampling_copy": "copies for sampling",
     "whole": "whole weights for sampling", "reference": "reference model", "teacher": "teacher", "buckets": "DDP's buckets",
     "cache": "KV cache", "sampling_work": "sampling's logits", "activations": "activations and head",
 }  # fmt: skip

@@ -125,6 +125,11 @@ class Run:
         """The state as it is now, whatever the file claims."""
         return _reconciled(read_status(self.path), (self.path / "stop").exists())
 
+    @property
+    def is_there(self) -> bool:
+        """Whether nobody has deleted it, or its folder is one that a file written too late has made again."""
+        return (self.path / "run.yaml").exists()
+
     def agent_path(self, agent: str) -> Path:
         """Raises KeyError for a name that the cohort does not have, so a name never becomes a path."""
         if agent not in [known.name for known in self.config.agents]:
@@ -201,8 +206,10 @@ def write_status(path: Path, status: Status) -> None:
 
 
 def update_status(path: Path, status: Status) -> bool:
-    """`write_status`, but never over the end of the same attempt or of a later one; False when that stands there."""
+    """`write_status`, but never over the end of the same attempt or of a later one; False when that stands there. Raises
+    FileNotFoundError for a run that somebody has deleted, also where a late file has made its folder again."""
     with locked(path):
+        (path / "run.yaml").stat()
         try:
             stored = Status(**json.loads((path / "status.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):

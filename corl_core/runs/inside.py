@@ -15,3 +15,12 @@ def leads_out(folder: Path, path: Path) -> bool:
             return not path.resolve().is_relative_to(folder.resolve())
         here = here.parent
     return False
+
+
+def make_folder(path: Path, within: Path) -> None:
+    """Makes a folder, and those above it up to `within`, which is never made: a run whose folder somebody deletes must not come
+    back (FileNotFoundError)."""
+    folder = within
+    for name in path.relative_to(within).parts:
+        folder = folder / name
+        folder.mkdir(exist_ok=True)

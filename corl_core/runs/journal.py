@@ -20,10 +20,10 @@ ENDS = ("end", "error", "checkpoint")  # of an attempt: never true of the next o
 
 
 class Journal:
-    """One writer's journal, flushed at every line. A line that an earlier writer left unfinished is taken away first."""
+    """One writer's journal, flushed at every line, in a folder that exists. A line that an earlier writer left unfinished is
+    taken away first."""
 
     def __init__(self, path: Path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         _drop_unfinished_line(path)
         self.path = path
         self._last = _last_time(path)

@@ -18,6 +18,7 @@ from corl_core import extras
 from corl_core.config import RunConfig
 from corl_core.data.preflight import refuse_before_launch
 from corl_core.runs.folder import QUEUED, Run, Status, is_alive, locked, read_status, start_of, write_status
+from corl_core.runs.inside import make_folder
 from corl_core.runs.placement import visible_gpus, wishes
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -40,6 +41,8 @@ def create(config: RunConfig, runs_dir: Path, state: str = "starting", phase: st
         if shutil.disk_usage(path).free < MIN_FREE_BYTES:
             raise LaunchError(f"less than {MIN_FREE_BYTES >> 20} MB free in {runs_dir}: free some disk or use --runs DIR")
         (path / "run.yaml").write_text(config.to_yaml(), encoding="utf-8")
+        for agent in config.agents:
+            make_folder(path / "agents" / agent.name, within=path)
         write_status(path, Status(state=state, created=time.time(), phase=phase, max_steps=config.grpo.max_steps))
     except OSError as error:
         raise LaunchError(f"cannot write to {runs_dir}: {error.strerror}; use --runs DIR with a folder you may write") from error

@@ -100,11 +100,11 @@ class Supervisor:
 
     def _end(self, state: str, reason: str) -> None:
         """Writes the end down, on a full disk into the room that was kept for it; a folder that was deleted wants no word."""
-        now, steps = time.time(), [agent.steps for agent in self._agents.values()]
-        self.status = replace(self.status, state=state, reason=reason, phase="", step=min(steps, default=self.status.step))
-        now = max(now, self.status.started or now)  # the clock may have been set back
+        step = min((agent.steps for agent in self._agents.values()), default=self.status.step)
+        self.status = replace(self.status, state=state, reason=reason, phase="", step=step)
+        now = max(time.time(), self.status.started or 0.0)  # the clock may have been set back
         self.status = replace(self.status, ended=now, heartbeat=now, untold=True)
-        if not self.run_folder.path.exists():
+        if not self.run_folder.is_there:
             return
         (self.run_folder.path / RESERVE).unlink(missing_ok=True)
         update_status(self.run_folder.path, self.status)
@@ -113,7 +113,7 @@ class Supervisor:
 
     def _is_followed(self) -> bool:
         """Whether the run goes on already, under a supervisor that waits for this one to leave."""
-        return self.run_folder.path.exists() and read_status(self.run_folder.path).attempt > self.status.attempt
+        return self.run_folder.is_there and read_status(self.run_folder.path).attempt > self.status.attempt
 
     def _go_on(self) -> dict[str, list[Line]]:
         """For a run that is resumed: where its agents go on from, and what each has written until there."""
@@ -266,7 +266,7 @@ class Supervisor:
     def _end_agents(self) -> None:
         """Asks every agent that still runs to end, and kills those that do not within the grace, or whose folder is gone."""
         with self._beating(math.inf):  # each wait has its limit
-            end([agent.process for agent in self._agents.values()], GRACE_S, politely=self.run_folder.path.exists())
+            end([agent.process for agent in self._agents.values()], GRACE_S, politely=self.run_folder.is_there)
         with suppress(OSError):  # a full disk; the lines stay in the agents' journals
             self._read_journals()
         with suppress(OSError):

@@ -92,7 +92,7 @@ class RunLogger:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """No two processes log one run at once; each goes on where the other left off. A folder that was deleted is nobody's."""
-        if not self.run.path.exists():
+        if not self.run.is_there:
             yield
             return
         lock = self.run.path / ".tracking.lock"
@@ -182,7 +182,7 @@ class RunLogger:
             self._client.set_tag(run_id, f"corl.alarm.{kind}", json.dumps(told)[:TAG_LENGTH])
 
     def _save(self) -> None:
-        if not self.run.path.exists():
+        if not self.run.is_there:
             return
         everything = json.loads(self._path.read_text()) if self._path.exists() else {}
         write_atomically(self._path, json.dumps(everything | {masked(self.uri, {}): self._state}))
@@ -215,7 +215,7 @@ class Tracker(threading.Thread):
                     return
                 delay, told = INTERVAL_S, False
             except Exception as error:  # MLflow raises many kinds; each means: try again later
-                if not self._run.path.exists():
+                if not self._run.is_there:
                     return  # deleted before MLflow had heard of it
                 if not told:
                     _say(f"{masked(self._uri)} does not answer, will retry: {masked(str(error)[:300])}")

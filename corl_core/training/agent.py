@@ -1,7 +1,6 @@
 """One agent, from its base model to its trained weights: the training loop read from top to bottom.
 
-The supervisor starts `process.main` for every agent. Agents share nothing but the votes that go through `exchange`; each writes
-its own journal, log and rollouts.
+The supervisor starts `process.main` for every agent. Agents share nothing but votes (`exchange`); each has its own journal.
 """
 
 import json
@@ -23,7 +22,7 @@ from corl_core.rewards.batch import Signal
 from corl_core.runs import checkpoints
 from corl_core.runs.folder import Run, write_atomically
 from corl_core.seeds import derive
-from corl_core.training import adapters, lengths, model_card, models, samplers, supervision, whole
+from corl_core.training import adapters, compiled, lengths, model_card, models, samplers, supervision, whole
 from corl_core.training.clock import Clock
 from corl_core.training.evaluate import Evaluation, evaluate
 from corl_core.training.exchange import LOOPBACK, Exchange, RunStopped
@@ -150,6 +149,7 @@ class Agent:
         )
         trainer.remove_callback(PrinterCallback)
         samplers.fit(trainer, self.config)
+        compiled.fit(self.config.grpo.torch_compile, self.model, self.ranks.size)
         for module in {self.model, adapters.plain(self.whole)}:  # the trainer runs the one, the sampler the other
             module.register_forward_hook(self.pulse.mark)
         self.pulse.is_training = True

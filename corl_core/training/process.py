@@ -19,6 +19,7 @@ from pathlib import Path
 
 from corl_core.runs.causes import EXIT_DISK_FULL, no_room
 from corl_core.runs.folder import Run, is_alive
+from corl_core.runs.inside import make_folder
 from corl_core.runs.placement import VISIBLE
 from corl_core.security import masked
 from corl_core.training.agent import Agent
@@ -54,7 +55,7 @@ def main(start: Start) -> None:
     os.nice(NICENESS)
     run = Run(Path(start.run_path))
     folder = run.agent_path(start.name)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, within=run.path)
     _log_to(folder / "log.txt")
     _die_with_parent()
     _see_only(start.gpus)

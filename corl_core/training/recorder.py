@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from corl_core.diagnostics import Step, agent_metrics
+from corl_core.runs.inside import make_folder
 from corl_core.runs.journal import Journal, read
 from corl_core.runs.open_shard import SCHEMA as ROLLOUT_SCHEMA
 from corl_core.runs.open_shard import OpenShard, shard_steps, write_shard
@@ -17,9 +18,9 @@ class Recorder:
     """The journal and the rollouts of one agent."""
 
     def __init__(self, folder: Path, agent: str):
-        self.agent, self.journal = agent, Journal(folder / "journal.jsonl")
         self._folder, self._first_step = folder / "rollouts", None
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder, within=folder.parents[1])  # the run's
+        self.agent, self.journal = agent, Journal(folder / "journal.jsonl")
         self._open = OpenShard(self._folder)
         self._open.close()  # that of an earlier attempt
         self._std_at_start: float | None = None

@@ -21,6 +21,7 @@ from typing import Literal
 import torch
 from transformers import BatchEncoding, PreTrainedModel, PreTrainedTokenizerBase
 
+from corl_core.training.compiled import as_written
 from corl_core.training.sampling.static import Drawn, StaticDecoder
 from corl_core.training.sampling.weights import Unsupported
 
@@ -94,7 +95,8 @@ class Sampler:
             ).to(self.model.device)
             drawn = self._by_graphs(batch, num_generations, seed) if self.path == "static" else None
             if drawn is None:
-                drawn = self._by_shared_rows(batch, num_generations, self._generator(seed))
+                with as_written(self.model):
+                    drawn = self._by_shared_rows(batch, num_generations, self._generator(seed))
         finally:
             self.model.train(training)
         return self._samples(batch, drawn, num_generations, num_generations if num_trained is None else num_trained)

@@ -97,3 +97,17 @@ def test_a_run_whose_folder_is_deleted_ends_and_does_not_come_back(faulty):
     fault.wait(lambda: is_running(fault.run), "MLflow to know the run")
     vanish(fault)
     assert mlflow_states(fault.run) == ["FAILED"] * 3
+
+
+def test_a_folder_that_a_late_file_makes_again_keeps_nothing_alive(faulty):
+    """As a library does that makes the folders above a file which it writes."""
+    fault = faulty(hold={"b.update": 5})
+    fault.reached("b", "update")
+    stray = fault.run.path / "agents" / "b" / "late.txt"
+    while (fault.run.path / "run.yaml").exists():
+        shutil.rmtree(fault.run.path, ignore_errors=True)
+    stray.parent.mkdir(parents=True, exist_ok=True)
+    stray.write_text("here")
+    fault.wait(lambda: not fault.processes(), "the last process to end", 20)
+    assert not (fault.run.path / "run.yaml").exists() and not (fault.run.path / "status.json").exists()
+    fault.no_port_is_left()

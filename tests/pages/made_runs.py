@@ -15,6 +15,7 @@ import psutil
 
 from corl_core.config import RunConfig
 from corl_core.runs.folder import Run, Status, write_status
+from corl_core.runs.inside import make_folder
 from corl_core.runs.journal import Journal
 from corl_core.tracking.log import RunLogger
 from corl_core.tracking.store import tracking_uri
@@ -87,6 +88,7 @@ def _status(state: str, done: int, steps: int, number: int, reason: str) -> Stat
 def _write_agent(run: Run, agent: str, place: int, done: int) -> None:
     config, noise = run.config, random.Random(f"{run.id}{agent}")
     steps, gain = config.grpo.max_steps, GAIN[config.method]
+    make_folder(run.path / "agents" / agent, within=run.path)
     journal = Journal(run.path / "agents" / agent / "journal.jsonl")
     (run.path / "agents" / agent / "log.txt").write_text(f"{agent} step {done}\n")
     for step in range(done + 1):

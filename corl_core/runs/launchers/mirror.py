@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from corl_core.runs.checkpoints import COMPLETE
+from corl_core.runs.inside import make_folder
 from corl_core.runs.open_shard import FILE as OPEN_ROLLOUTS
 from corl_core.runs.watched import ALIVE
 
@@ -146,7 +147,7 @@ def repeat(folder: Path, parts: list[Part]) -> None:
             path.unlink(missing_ok=True)
             _leave(path.parent, folder)
             continue
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent, within=folder)
         grows = path.name in GROWING
         target = path if grows else path.with_name(path.name + PARTIAL)
         with target.open("r+b" if part.offset else "wb") as file:

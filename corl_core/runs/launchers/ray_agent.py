@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from corl_core.runs.checkpoints import COMPLETE
+from corl_core.runs.inside import make_folder
 from corl_core.runs.launchers.mirror import Part, repeat
 from corl_core.security import masked
 
@@ -30,7 +31,7 @@ class RayAgent:
     def __init__(self, name: str, actor: Any, folder: Path, luggage: Iterator[list[Part]], start: Callable[[], Any]):
         """`luggage`: what the actor gets before `start`, which returns what the actor's `start` will."""
         self.name, self._actor, self._folder = name, actor, folder
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, within=folder.parents[1])  # the run's
         self._luggage, self._start = luggage, start
         self._sent: deque[Any] = deque()  # puts that have not arrived
         self._placed, self._asked = None, None

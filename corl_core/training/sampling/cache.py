@@ -8,6 +8,15 @@ import torch
 from transformers import Cache, DynamicCache, PreTrainedConfig
 from transformers.cache_utils import CacheLayerMixin
 
+from corl_core.training.compiled import on_gpu
+
+
+@on_gpu
+def write(keys: torch.Tensor, values: torch.Tensor, slot: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+    """`key` and `value` (R, H, 1, D) into that slot (1,) of `keys` and `values` (R, H, L, D)."""
+    keys.index_copy_(2, slot, key)
+    values.index_copy_(2, slot, value)
+
 
 class Slots(CacheLayerMixin):
     """One layer: keys and values (rows, kv_heads, slots, head_dim)."""
@@ -26,8 +35,7 @@ class Slots(CacheLayerMixin):
         """Writes one token a row, (rows, kv_heads, 1, head_dim); returns the window."""
         rows, length = self.window
         keys, values = self.keys[:rows, :, :length], self.values[:rows, :, :length]
-        keys.index_copy_(2, self.slot, key_states)
-        values.index_copy_(2, self.slot, value_states)
+        write(keys, values, self.slot, key_states, value_states)
         return keys, values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:

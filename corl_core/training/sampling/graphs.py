@@ -73,12 +73,11 @@ class Graphs:
 
     def _after_failure(self, before: torch.cuda.Stream) -> None:
         """A capture that fails as it ends leaves its stream current, by torch's version its pool the allocator's, and CUDA's
-        default generator in the belief that a capture goes on, which the end of one that succeeds takes away."""
+        default generator in the belief that a capture goes on, which the end of one that succeeds takes away. The pool's memory
+        goes back with the graph that failed."""
         with suppress(RuntimeError, AttributeError, TypeError):
             torch._C._cuda_endAllocateToPool(before.device_index, self._pool)
         torch.cuda.set_stream(before)
-        with suppress(RuntimeError, AttributeError, TypeError):
-            torch._C._cuda_releasePool(before.device_index, self._pool)
         again = torch.cuda.graph(torch.cuda.CUDAGraph(), stream=self._stream, capture_error_mode="thread_local")
         with suppress(RuntimeError), again:
             self._state.step.add_(0)

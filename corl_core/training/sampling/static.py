@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from transformers import BatchEncoding, PreTrainedModel
 
+from corl_core.training.compiled import as_written
 from corl_core.training.sampling import attention
 from corl_core.training.sampling.buckets import KEPT_FRAC, ROW_UNIT, SLOT_UNIT, bucket, prompts_at_once, rows_for
 from corl_core.training.sampling.cache import SlotCache, bytes_a_row
@@ -45,6 +46,7 @@ class Costs:
     cache_bytes: int = 0
     state_bytes: int = 0
     copy_bytes: int = 0  # of the weights
+    joined_bytes: int = 0  # of copies of attention's weights, joined
 
 
 class StaticDecoder:
@@ -83,8 +85,10 @@ class StaticDecoder:
         `eos` (E,) ends one. Raises Unsupported."""
         ids, mask = batch["input_ids"], batch["attention_mask"]  # (B, P)
         require(self._weights.model, ids.shape[1] + max_tokens)
-        with torch.cuda.device(self.device) if self._on_gpu else nullcontext(), torch.autocast(self.device.type, enabled=False):
+        device = torch.cuda.device(self.device) if self._on_gpu else nullcontext()
+        with device, torch.autocast(self.device.type, enabled=False), as_written(self._weights.model):
             self._weights.refresh()
+            self._lean.refresh()
             self._weights.model.eval()
             before = generator.get_state()
             more = (num_generations, generator, max_tokens, temperature, eos)
@@ -124,7 +128,7 @@ class StaticDecoder:
             f"logits and state {costs.state_bytes / 2**30:.2f} GiB",
             f"bfloat16 copy of the weights {costs.copy_bytes / 2**30:.2f} GiB" if costs.copy_bytes else "no copy of the weights",
             f"attention by '{self.way}'",
-            f"fewer kernels for {' and '.join(self._lean.parts) or 'nothing'}",
+            f"fewer kernels for {', '.join(self._lean.parts) or 'nothing'} ({costs.joined_bytes / 2**30:.2f} GiB)",
         ]
         if self.goes > 1:
             parts.append("half the prompts at a time, for the GPU's memory ran out")
@@ -261,7 +265,7 @@ class StaticDecoder:
         if isinstance(self._run, Graphs):
             costs.num_graphs, costs.graph_bytes = len(self._run), self._run.num_bytes
         costs.cache_bytes, costs.state_bytes = self._cache.num_bytes, self._state.num_bytes
-        costs.copy_bytes = self._weights.num_bytes
+        costs.copy_bytes, costs.joined_bytes = self._weights.num_bytes, self._lean.num_bytes
 
     def _release_if_large(self) -> None:
         keep = self._keep

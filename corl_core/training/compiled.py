@@ -1,0 +1,77 @@
+"""What torch compiles on a GPU: the layers for the update, and small functions of a decode step.
+
+A decoder's layers are one code with different weights, so that code is compiled once and serves all of them; rows of another
+length make it compile once more, for every length. Sampling has its own few kernels and its graphs, and wants the layers as they
+are written (`as_written`). What torch cannot compile it runs as written, with a warning of its own.
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+import torch
+from transformers import PreTrainedModel
+from transformers.utils import is_triton_available
+
+from corl_core.training.sampling.weights import base_of
+
+P, T = ParamSpec("P"), TypeVar("T")
+LEAST_PARAMETERS = 10**8  # a smaller model is trained before compiling has paid
+
+
+def fit(wanted: bool | None, model: PreTrainedModel, num_processes: int) -> None:
+    """Compiles the layers of an agent's model, or not. `wanted`: as set; None leaves it to the model: a large one on a GPU, all
+    of whose weights are trained, by one process."""
+    parameters = list(model.parameters())
+    is_large = sum(parameter.numel() for parameter in parameters) >= LEAST_PARAMETERS
+    is_whole = num_processes == 1 and all(parameter.requires_grad for parameter in parameters)
+    if is_large and is_whole and parameters[0].is_cuda and is_triton_available() if wanted is None else wanted:
+        compile_layers(base_of(model))
+
+
+def compile_layers(model: PreTrainedModel, backend: str = "inductor") -> int:
+    """Compiles the blocks that transformers never splits over devices, which are a model's layers; returns how many. It happens
+    when they are first run. `backend`: torch.compile's."""
+    kinds = set(getattr(model, "_no_split_modules", None) or ())
+    layers = [module for module in model.modules() if type(module).__name__ in kinds]
+    _fail_softly()
+    for layer in layers:
+        layer.compile(backend=backend)
+    return len(layers)
+
+
+@contextmanager
+def as_written(model: torch.nn.Module) -> Iterator[None]:
+    """Inside, compiled layers run as they are written."""
+    calls = {module: call for module in model.modules() if (call := module._compiled_call_impl) is not None}
+    for module in calls:
+        module._compiled_call_impl = None
+    try:
+        yield
+    finally:
+        for module, call in calls.items():
+            module._compiled_call_impl = call
+
+
+def on_gpu(function: Callable[P, T]) -> Callable[P, T]:
+    """The function as one kernel or few, for tensors on a GPU of any number of rows; as it is written elsewhere."""
+
+    @functools.cache
+    def fused() -> Callable[P, T]:
+        if not is_triton_available():
+            return function
+        _fail_softly()
+        return torch.compile(function, dynamic=True)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return (fused() if args[0].is_cuda else function)(*args, **kwargs)
+
+    return call
+
+
+def _fail_softly() -> None:
+    import torch._dynamo  # takes a second, and is needed here alone
+
+    torch._dynamo.config.suppress_errors = True

@@ -1,0 +1,109 @@
+"""Layers compiled for the update: the same weights after it, sampled from as they are written, and only where it pays.
+
+`aot_eager` takes torch.compile's whole way but for the code that it would generate in the end, which needs a compiler.
+"""
+
+import copy
+
+import pytest
+import torch
+from datasets import Dataset
+from sampling_models import grouped
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from corl_core.bench.rollouts import Ids
+from corl_core.training import adapters, compiled
+from corl_core.training.rollout import Sampler
+from corl_core.training.trainer import CohortTrainer, grpo_arguments
+
+
+def weights_after(base, config, folder, backend: str | None) -> torch.Tensor:
+    model = AutoModelForCausalLM.from_pretrained(base)
+    arguments = grpo_arguments(config, folder, seed=3, use_cpu=True)
+    arguments.optim = "sgd"
+    trainer = CohortTrainer(
+        model=model,
+        processing_class=AutoTokenizer.from_pretrained(base, padding_side="left"),
+        reward_funcs=lambda completion_ids, **_: [float(index % 3 == 0) for index in range(len(completion_ids))],
+        args=arguments,
+        train_dataset=Dataset.from_dict({"prompt": [f"{n}+{n + 7}=" for n in range(11, 11 + 3 * 4)]}),
+    )
+    if backend:
+        assert compiled.compile_layers(model, backend) == model.config.num_hidden_layers
+    trainer.train()
+    return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+
+
+@pytest.mark.training
+@pytest.mark.parametrize("checkpointing", [False, True])
+def test_compiled_layers_learn_the_same(checkpointing, base_models, small_run, tmp_path):
+    config = small_run(grpo__max_steps=3, grpo__learning_rate=0.01, grpo__gradient_checkpointing=checkpointing)
+    base = base_models["llama"]
+    start = torch.cat([p.detach().flatten() for p in AutoModelForCausalLM.from_pretrained(base).parameters()])
+    plain, fast = (weights_after(base, config, tmp_path, backend) for backend in (None, "aot_eager"))
+    moved = (plain - start).abs().max()
+    assert moved > 1e-4 and (plain - fast).abs().max() < 1e-3 * moved
+
+
+@pytest.mark.parametrize("path", ["static", "shared"])
+def test_sampling_runs_the_layers_as_they_are_written(path):
+    def refuse(graph, inputs):
+        raise AssertionError("compiled while sampling")
+
+    model, prompts = grouped(), ["3 4 5", "6 7"]
+    wanted = Sampler(copy.deepcopy(model), Ids(), 8, 1.0, path=path).sample(prompts, 4, seed=1)
+    compiled.compile_layers(model, refuse)
+    assert Sampler(model, Ids(), 8, 1.0, path=path).sample(prompts, 4, seed=1) == wanted
+    assert all(layer._compiled_call_impl is not None for layer in model.model.layers), "the update has them again"
+
+
+def test_what_cannot_be_compiled_runs_as_it_is_written():
+    def fail(graph, inputs):
+        raise RuntimeError("no code for this")
+
+    model, ids = grouped(), torch.tensor([[3, 4, 5]])
+    wanted = model(ids).logits
+    compiled.compile_layers(model, fail)
+    assert torch.equal(model(ids).logits, wanted)
+
+
+def large(monkeypatch, on_gpu: bool):
+    """A model that counts as one, on what says that it is a GPU."""
+    monkeypatch.setattr(compiled, "LEAST_PARAMETERS", 1)
+    monkeypatch.setattr(compiled, "is_triton_available", lambda: True)
+    monkeypatch.setattr(torch.nn.Parameter, "is_cuda", on_gpu, raising=False)
+    return grouped()
+
+
+def is_compiled(model: torch.nn.Module) -> bool:
+    return any(module._compiled_call_impl is not None for module in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "on_gpu", "processes", "compiles"),
+    [(None, True, 1, True), (None, False, 1, False), (None, True, 2, False), (False, True, 1, False), (True, False, 2, True)],
+)
+def test_left_to_itself_it_compiles_for_an_agent_of_one_process_on_a_gpu(wanted, on_gpu, processes, compiles, monkeypatch):
+    model = large(monkeypatch, on_gpu)
+    compiled.fit(wanted, model, processes)
+    assert is_compiled(model) == compiles
+
+
+def test_left_to_itself_it_compiles_no_small_model_and_none_with_frozen_weights(monkeypatch):
+    model = large(monkeypatch, on_gpu=True)
+    model.model.norm.weight.requires_grad_(False)
+    compiled.fit(None, model, 1)
+    assert not is_compiled(model)
+    monkeypatch.undo()
+    monkeypatch.setattr(torch.nn.Parameter, "is_cuda", True, raising=False)
+    small = grouped()
+    compiled.fit(None, small, 1)
+    assert not is_compiled(small)
+
+
+def test_the_layers_of_a_model_with_adapters_are_found():
+    from corl_core.config_models import LoraSettings
+
+    model = adapters.add(grouped(), LoraSettings(r=4), seed=0)
+    compiled.fit(True, model, 1)
+    assert is_compiled(adapters.plain(model))
