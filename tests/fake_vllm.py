@@ -4,6 +4,7 @@ It keeps its own weights, which change by `load_weights` alone, forgets them whe
 completions of a request with the generator `seed + index`, as vLLM does.
 """
 
+import os
 import sys
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -40,6 +41,7 @@ class LLM:
     def __init__(self, model: str, enable_sleep_mode: bool = False, **settings: Any):
         self.model = AutoModelForCausalLM.from_pretrained(model).requires_grad_(False)
         self.settings, self.calls, self.asked = settings, [], []
+        self.environment = dict(os.environ)  # as it was when the engine began
         runner = SimpleNamespace(model=self)
         self.llm_engine = SimpleNamespace(model_executor=SimpleNamespace(driver_worker=SimpleNamespace(model_runner=runner)))
 

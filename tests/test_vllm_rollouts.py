@@ -1,6 +1,7 @@
 """vLLM's wiring, against a stand-in (`fake_vllm.py`): which weights it samples from, with which seeds, and what comes back."""
 
 import math
+import os
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from corl_core import extras
 from corl_core.config import ConfigError, load_config
 from corl_core.config_models import RolloutSettings
-from corl_core.training.vllm_rollouts import VllmSampler
+from corl_core.training.vllm_rollouts import LAUNCHERS, VllmSampler
 
 PROMPTS = ["47+38=", "9*3="]
 
@@ -45,6 +46,17 @@ def test_it_samples_from_the_weights_of_now(base_models, monkeypatch, sleeps):
     calls = sampler.generation.llm.calls
     once = ["wake weights", "reset", "wake kv_cache", "generate", "sleep"]
     assert calls == (["sleep", *once, *once] if sleeps else ["reset", "generate", "reset", "generate"])
+
+
+def test_the_trainer_does_not_take_itself_for_one_of_several_processes(base_models, monkeypatch):
+    for name in LAUNCHERS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MASTER_PORT", "1234")
+    engines = [make(base_models, monkeypatch).generation.llm.environment for _ in range(2)]
+    assert {engine["WORLD_SIZE"] for engine in engines} == {"1"}
+    ports = {engine["MASTER_PORT"] for engine in engines}
+    assert len(ports) == 2 and "1234" not in ports
+    assert {name: os.environ.get(name) for name in LAUNCHERS} == dict.fromkeys(LAUNCHERS) | {"MASTER_PORT": "1234"}
 
 
 def test_weights_are_sent_only_when_they_have_changed(base_models, monkeypatch):

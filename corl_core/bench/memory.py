@@ -7,7 +7,7 @@ needs no GPU: it follows the update alone, at the same shapes, on tensors withou
 
 import gc
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from corl_core.bench.shapes import SHAPES
@@ -45,8 +45,10 @@ class Setting:
     def work(self) -> Work:
         return Work(self.rows // self.slices, self.slices, self.prompt, self.completion, self.rows, max(1, self.rows // 8))
 
-    def predicted(self, gpu_bytes: float) -> Memory:
-        return memory(from_config(SHAPES[self.shape], self.shape), self.holding, self.work, gpu_bytes)
+    def predicted(self, gpu_bytes: float, on_gpu: bool) -> Memory:
+        """On a GPU, full weights have their layers compiled."""
+        holding = replace(self.holding, compiled=on_gpu and not self.lora)
+        return memory(from_config(SHAPES[self.shape], self.shape), holding, self.work, gpu_bytes)
 
 
 SETTINGS = (
@@ -102,7 +104,7 @@ def _row(setting: Setting, device: str) -> Row:
     import torch
 
     size = torch.cuda.get_device_properties(0).total_memory if device == "cuda" else float("inf")
-    made = setting.predicted(size)
+    made = setting.predicted(size, on_gpu=device == "cuda")
     if device == "trace":
         from corl_core.bench.memory_trace import trace
 

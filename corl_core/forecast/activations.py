@@ -9,6 +9,10 @@ w, c: bytes of a weight and of a computed value, which differ where float32 weig
     gated MLP           c F each for gate, its activation, up, and their product (GPT-NeoX: input and output of the activation)
     mask                c bytes a pair of positions, because prompts are padded (eager attention: 4 + 2 c bytes a pair and head)
 
+A compiled layer (`training/compiled.py`) keeps less, because torch computes elementwise operations again where that is cheaper
+than to keep them: its input, w D; the normed input of attention, that of the MLP and attention's projected output, c D each;
+attention as above; gate, up and their product.
+
 With gradient checkpointing (arXiv 1604.06174) only each layer's input stays, w D, and one layer at a time is computed again.
 """
 
@@ -25,6 +29,7 @@ class Precision:
     compute: int
     adapters: bool = False
     rank: int = 0
+    compiled: bool = False
 
     @property
     def casts(self) -> bool:
@@ -35,6 +40,9 @@ class Precision:
 def layer_bytes(shape: Shape, precision: Precision, length: int, attention: str = "sdpa") -> float:
     """Saved by one layer for one token of a row of `length` tokens."""
     w, c, hidden, query = precision.weight, precision.compute, shape.hidden, shape.query
+    if precision.compiled:
+        kept = w * hidden + 3 * c * hidden + 4 * c * query + 4 * shape.heads + (3 if shape.gated else 1) * c * shape.mlp
+        return kept + pair_bytes(shape, c, attention) * length
     copies = precision.casts or precision.adapters
     trained_norm = 0 if precision.adapters else w * hidden
     norms = 2 * ((4 if shape.gated else w) * hidden + (trained_norm if shape.gated else 0))

@@ -56,7 +56,8 @@ def step(shape: Shape, holding: Holding, work: Work, rates: Rates, rows: int, pr
     goes = max(1, math.ceil(prompts / max(1, work.prefilled_rows)))
     sampled = goes * _sampling_s(shape, holding, rates, rows / goes, prompts / goes, work)
     one = _sampling_s(shape, holding, rates, work.sampled_rows, work.prefilled_rows, work)
-    return Step(sampled * (2 if holding.teacher else 1), update / rates.flops, eval_batches * one)
+    flops = rates.flops if holding.compiled else rates.flops * rates.as_written
+    return Step(sampled * (2 if holding.teacher else 1), update / flops, eval_batches * one)
 
 
 def forward_flops(shape: Shape, tokens: int, length: int) -> float:

@@ -73,6 +73,7 @@ class Holding:
     attention: str = "sdpa"
     sampling_copy: bool = False
     joined: bool = False  # sampled from by this project's decoder on a GPU
+    compiled: bool = False  # layers compiled for the update
     reference: bool = False
     teacher: bool = False
     processes: int = 1
@@ -80,7 +81,7 @@ class Holding:
 
     @property
     def precision(self) -> Precision:
-        return Precision(self.weight, self.compute, bool(self.lora_rank), self.lora_rank)
+        return Precision(self.weight, self.compute, bool(self.lora_rank), self.lora_rank, self.compiled)
 
 
 HELD = ("weights", "optimizer", "sampling_copy", "whole", "reference", "teacher", "buckets")

@@ -173,6 +173,7 @@ def holding_of(config: RunConfig, agent: AgentConfig, on_gpu: bool) -> Holding:
         attention="sdpa" if agent.attn_implementation == "auto" else agent.attn_implementation,
         sampling_copy=bf16 and on_gpu and (weight == 4 or lora is not None) and config.rollouts.backend != "vllm",
         joined=on_gpu and config.rollouts.backend != "vllm",
+        compiled=on_gpu and config.grpo.torch_compile is not False and place.num_processes == 1 and lora is None,
         reference=config.grpo.beta > 0,
         teacher=any(signal.labels_from == "teacher" for signal in config.signals.values()),
         processes=place.num_processes,

@@ -9,22 +9,27 @@ and methods that are rewarded by them are refused with this backend (`config_rol
 """
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.distributed.elastic.utils.distributed import get_free_port
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from corl_core import extras
 from corl_core.config_models import RolloutSettings
 from corl_core.seeds import derive
+from corl_core.training.exchange import LOOPBACK
 from corl_core.training.rollout import Samples
 
 GROUP_PORT = 51216  # TRL's first port for sending weights to a server; one more for each agent
 REQUESTS_AT_ONCE = 32
+LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 class _Alone:
@@ -39,6 +44,21 @@ class _Alone:
 
     def wait_for_everyone(self) -> None:
         """There is nobody to wait for."""
+
+
+@contextmanager
+def _environment_kept() -> Iterator[None]:
+    """TRL tells an engine in this process by the variables of torch's launcher where it is; a trainer that is made later would
+    take itself by them for one of several processes. The engine's port is its own: TRL's first is everybody's."""
+    before = {name: os.environ.get(name) for name in LAUNCHERS}
+    os.environ |= {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(get_free_port())}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 class VllmSampler:
@@ -59,12 +79,14 @@ class VllmSampler:
         self._eos = set(eos if isinstance(eos, list) else [eos])
         self._sleeps = settings.vllm_mode == "colocate" and settings.vllm_enable_sleep_mode
         self._sent: int | None = None  # which weights vLLM has
-        self.generation = VLLMGeneration(
-            model=model, accelerator=_Alone(model.device), processing_class=tokenizer, mode=settings.vllm_mode,
-            server_base_url=server, group_port=GROUP_PORT + number,
-            gpu_memory_utilization=settings.vllm_gpu_memory_utilization, enable_sleep_mode=self._sleeps,
-            max_num_seqs=max_rows, max_model_length=max_model_length, temperature=temperature, max_completion_length=max_tokens,
-        )  # fmt: skip
+        with _environment_kept():
+            self.generation = VLLMGeneration(
+                model=model, accelerator=_Alone(model.device), processing_class=tokenizer, mode=settings.vllm_mode,
+                server_base_url=server, group_port=GROUP_PORT + number,
+                gpu_memory_utilization=settings.vllm_gpu_memory_utilization, enable_sleep_mode=self._sleeps,
+                max_num_seqs=max_rows, max_model_length=max_model_length, temperature=temperature,
+                max_completion_length=max_tokens,
+            )  # fmt: skip
 
     def sample(self, prompts: Sequence[str], num_generations: int, seed: int, num_trained: int | None = None) -> Samples:
         """As `Sampler.sample`; entropies and self-certainties are NaN."""
