@@ -4,11 +4,13 @@
 """
 
 import copy
+import random
 
 import pytest
 import torch
 from datasets import Dataset
 from sampling_models import grouped
+from torch._dynamo.backends.common import aot_autograd
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from corl_core.bench.rollouts import Ids
@@ -65,6 +67,26 @@ def test_what_cannot_be_compiled_runs_as_it_is_written():
     wanted = model(ids).logits
     compiled.compile_layers(model, fail)
     assert torch.equal(model(ids).logits, wanted)
+
+
+def test_a_few_sizes_are_compiled_and_then_it_is_for_all():
+    """Rows and lengths differ at every step, prompts are padded or not, gradients are wanted or not."""
+    made, done = [], []  # how many steps were done when something was compiled
+
+    def count(graph, inputs):
+        made.append(len(done))
+        return graph.forward
+
+    model, draw = grouped().train(), random.Random(0)
+    backend = aot_autograd(fw_compiler=count, bw_compiler=lambda graph, inputs: graph.forward)
+    compiled.compile_layers(model, backend)
+    for _ in range(30):
+        ids = torch.randint(3, 20, (draw.randint(1, 16), draw.randint(8, 24)))
+        mask = torch.ones_like(ids)
+        mask[0, : 2 * draw.randint(0, 1)] = 0
+        with torch.set_grad_enabled(draw.random() < 0.8):
+            done.append(model(input_ids=ids, attention_mask=mask, use_cache=False).logits.shape)
+    assert made and len(made) < compiled.RECOMPILES and max(made) < 20
 
 
 def large(monkeypatch, on_gpu: bool):

@@ -79,7 +79,7 @@ def configuration(check: Check, folders: dict[str, str], method: str, overrides:
         "agents": [{"name": school, "model": folder} for school, folder in folders.items()],
         "data": {"train": "arithmetic", "prompt_template": "{question}", "chat_template": "never"},
         "grpo": {"max_steps": check.steps, "questions_per_step": 16, "num_generations": 8, "max_completion_length": 40,
-                 "learning_rate": LEARNING_RATE, "torch_compile": False},  # most steps have new shapes
+                 "learning_rate": LEARNING_RATE, "torch_compile": False},  # it would not pay in so few steps
         "eval": {"every_steps": max(1, check.steps // 4), "num_questions": 252, "num_samples": 4},
         "checkpoints": {"every_steps": 0},
     }  # fmt: skip

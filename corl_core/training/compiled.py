@@ -17,6 +17,7 @@ from transformers.utils import is_triton_available
 from corl_core.training.sampling.weights import base_of
 
 P, T = ParamSpec("P"), TypeVar("T")
+RECOMPILES = 16  # of one code: rows and lengths, first as they are and then for all, with and without padding and gradients
 LEAST_PARAMETERS = 10**8  # a smaller model is trained before compiling has paid
 
 
@@ -75,3 +76,4 @@ def _fail_softly() -> None:
     import torch._dynamo  # takes a second, and is needed here alone
 
     torch._dynamo.config.suppress_errors = True
+    torch._dynamo.config.recompile_limit = RECOMPILES
