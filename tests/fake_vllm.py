@@ -43,7 +43,8 @@ class LLM:
         self.settings, self.calls, self.asked = settings, [], []
         self.environment = dict(os.environ)  # as it was when the engine began
         runner = SimpleNamespace(model=self)
-        self.llm_engine = SimpleNamespace(model_executor=SimpleNamespace(driver_worker=SimpleNamespace(model_runner=runner)))
+        executor = SimpleNamespace(driver_worker=SimpleNamespace(model_runner=runner))
+        self.llm_engine = SimpleNamespace(model_executor=executor, step=lambda: [])
 
     def load_weights(self, weights: list[tuple[str, torch.Tensor]]) -> None:
         own = dict(self.model.named_parameters())
@@ -73,6 +74,7 @@ class LLM:
         generator = torch.Generator().manual_seed(asked.seed + index)
         tokens, logprobs = [], []
         while len(tokens) < asked.max_tokens:
+            self.llm_engine.step()
             with torch.no_grad():
                 logits = self.model(torch.tensor([[*ids, *tokens]])).logits[0, -1] / asked.temperature
             logp = torch.log_softmax(logits, -1)

@@ -16,12 +16,14 @@ from corl_core.training.vllm_rollouts import LAUNCHERS, VllmSampler
 PROMPTS = ["47+38=", "9*3="]
 
 
-def make(base_models, monkeypatch, **settings) -> VllmSampler:
+def make(base_models, monkeypatch, tick=None, **settings) -> VllmSampler:
     install(monkeypatch)
     folder = base_models["llama"]
     model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
     chosen = RolloutSettings(backend="vllm", **settings)
-    return VllmSampler(model, tokenizer, 6, 0.7, False, chosen, max_rows=16, max_model_length=128, server="http://127.0.0.1:1")
+    return VllmSampler(
+        model, tokenizer, 6, 0.7, False, chosen, max_rows=16, max_model_length=128, server="http://127.0.0.1:1", tick=tick
+    )  # fmt: skip
 
 
 def wanted_logprobs(sampler: VllmSampler, samples) -> list[list[float]]:
@@ -46,6 +48,13 @@ def test_it_samples_from_the_weights_of_now(base_models, monkeypatch, sleeps):
     calls = sampler.generation.llm.calls
     once = ["wake weights", "reset", "wake kv_cache", "generate", "sleep"]
     assert calls == (["sleep", *once, *once] if sleeps else ["reset", "generate", "reset", "generate"])
+
+
+def test_an_engine_that_samples_gives_signs_of_life(base_models, monkeypatch):
+    """One at every step of the engine, which here has one rollout at a time."""
+    ticks: list[bool] = []
+    samples = make(base_models, monkeypatch, tick=lambda: ticks.append(True)).sample(PROMPTS, 3, seed=1)
+    assert len(ticks) == sum(map(len, samples.completion_ids)) > 6
 
 
 def test_the_trainer_does_not_take_itself_for_one_of_several_processes(base_models, monkeypatch):
@@ -110,7 +119,9 @@ def test_a_server_is_asked_prompt_by_prompt_and_gets_the_weights(base_models, mo
             return {"completion_ids": made, "logprobs": [[[-0.5], [None]] for _ in range(n)]}
 
     monkeypatch.setattr(generation, "VLLMClient", Client)
-    samples = make(base_models, monkeypatch, vllm_mode="server").sample(PROMPTS, 2, seed=1)
+    ticks: list[bool] = []
+    samples = make(base_models, monkeypatch, lambda: ticks.append(True), vllm_mode="server").sample(PROMPTS, 2, seed=1)
+    assert len(ticks) == len(PROMPTS)
     assert told == [("http://127.0.0.1:1", 51216), True]
     assert samples.completion_ids[0] == samples.completion_ids[1] != samples.completion_ids[2]
     assert samples.logprobs[0][0] == -0.5 and math.isnan(samples.logprobs[0][1]) and all(samples.finished)

@@ -32,7 +32,7 @@ def make(
             model, tokenizer, grpo.max_completion_length, grpo.temperature, templated, settings,
             max_rows=max(grpo.questions_per_step * config.num_samples, min(ROWS_AT_ONCE, 256)),
             max_model_length=min(model.config.max_position_embeddings, LONGEST_PROMPT + grpo.max_completion_length),
-            server=settings.vllm_servers.get(name), number=[agent.name for agent in config.agents].index(name),
+            server=settings.vllm_servers.get(name), number=[agent.name for agent in config.agents].index(name), tick=tick,
         )  # fmt: skip
         told("vllm", f"{settings.vllm_mode}; entropy and self-certainty are not known")
         return sampler

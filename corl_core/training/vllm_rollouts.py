@@ -10,12 +10,12 @@ and methods that are rewarded by them are refused with this backend (`config_rol
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.distributed.elastic.utils.distributed import get_free_port
@@ -27,6 +27,7 @@ from corl_core.seeds import derive
 from corl_core.training.exchange import LOOPBACK
 from corl_core.training.rollout import Samples
 
+T = TypeVar("T")
 GROUP_PORT = 51216  # TRL's first port for sending weights to a server; one more for each agent
 REQUESTS_AT_ONCE = 32
 LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -67,8 +68,10 @@ class VllmSampler:
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_tokens: int, temperature: float, templated: bool,
         settings: RolloutSettings, max_rows: int, max_model_length: int | None, server: str | None = None, number: int = 0,
+        tick: Callable[[], None] | None = None,
     ):  # fmt: skip
-        """`model`: with adapters, peft's. `max_rows`: completions at once; `number`: of the agent in its cohort."""
+        """`model`: with adapters, peft's. `max_rows`: completions at once; `number`: of the agent in its cohort. `tick` is called
+        as sampling gets on: at every step of an engine, at every answer of a server."""
         extras.require("vllm", "rollouts.backend='vllm'")
         from trl.generation.vllm_generation import VLLMGeneration
 
@@ -79,6 +82,7 @@ class VllmSampler:
         self._eos = set(eos if isinstance(eos, list) else [eos])
         self._sleeps = settings.vllm_mode == "colocate" and settings.vllm_enable_sleep_mode
         self._sent: int | None = None  # which weights vLLM has
+        self._tick = tick or (lambda: None)
         with _environment_kept():
             self.generation = VLLMGeneration(
                 model=model, accelerator=_Alone(model.device), processing_class=tokenizer, mode=settings.vllm_mode,
@@ -87,6 +91,10 @@ class VllmSampler:
                 max_num_seqs=max_rows, max_model_length=max_model_length, temperature=temperature,
                 max_completion_length=max_tokens,
             )  # fmt: skip
+
+        if settings.vllm_mode == "colocate":
+            engine = self.generation.llm.llm_engine
+            engine.step = _told(engine.step, self._tick)
 
     def sample(self, prompts: Sequence[str], num_generations: int, seed: int, num_trained: int | None = None) -> Samples:
         """As `Sampler.sample`; entropies and self-certainties are NaN."""
@@ -144,12 +152,24 @@ class VllmSampler:
     def _from_server(self, prompt_ids: list[list[int]], seeds: list[int], num_generations: int):
         def ask(ids: list[int], seed: int) -> dict[str, Any]:
             asked = self._parameters(num_generations, seed)
-            return self.generation.vllm_client.generate(prompts=[ids], generation_kwargs={"seed": asked.pop("seed")}, **asked)
+            seeded = {"seed": asked.pop("seed")}
+            return _told(self.generation.vllm_client.generate, self._tick)(prompts=[ids], generation_kwargs=seeded, **asked)
 
         with ThreadPoolExecutor(min(REQUESTS_AT_ONCE, len(prompt_ids))) as pool:
             answers = list(pool.map(ask, prompt_ids, seeds))
         completion_ids = list(chain.from_iterable(answer["completion_ids"] for answer in answers))
         return completion_ids, _of_the_drawn(list(chain.from_iterable(answer["logprobs"] for answer in answers)))
+
+
+def _told(function: Callable[..., T], tick: Callable[[], None]) -> Callable[..., T]:
+    """The function, with a tick after each call."""
+
+    def call(*args: Any, **kwargs: Any) -> T:
+        result = function(*args, **kwargs)
+        tick()
+        return result
+
+    return call
 
 
 def _of_the_drawn(logprobs: list[list[list[float | None]]]) -> list[list[float]]:
