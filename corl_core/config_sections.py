@@ -161,6 +161,9 @@ class DataConfig(Strict):
     _template_has_question = field_validator("prompt_template")(with_question)
 
 
+WORTH_COMPILING = 10**8  # parameters; a smaller model is trained before compiling has paid
+
+
 class GRPOSettings(Strict):
     """GRPO, with TRL's names and TRL's meaning."""
 
@@ -199,6 +202,12 @@ class GRPOSettings(Strict):
         description="Compile the model's layers for the update. None: on a GPU, for agents of one process that train all weights "
         "of a model of 100 million parameters or more.",
     )
+
+    def compiles(self, on_gpu: bool, num_parameters: float, trains_all: bool, num_processes: int) -> bool:
+        """What `torch_compile` comes to for an agent."""
+        if self.torch_compile is not None:
+            return self.torch_compile
+        return on_gpu and num_parameters >= WORTH_COMPILING and trains_all and num_processes == 1
 
 
 class VoteConfig(Strict):

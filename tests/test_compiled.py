@@ -11,12 +11,23 @@ import torch
 from datasets import Dataset
 from sampling_models import grouped
 from torch._dynamo.backends.common import aot_autograd
+from torch._dynamo.backends.registry import lookup_backend
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from corl_core import config_sections
 from corl_core.bench.rollouts import Ids
+from corl_core.config_sections import GRPOSettings
 from corl_core.training import adapters, compiled
 from corl_core.training.rollout import Sampler
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
+
+
+@pytest.fixture(autouse=True)
+def anew():
+    """torch remembers of a code what it has compiled, and that it could not, for the whole process."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
 
 
 def weights_after(base, config, folder, backend: str | None) -> torch.Tensor:
@@ -30,9 +41,13 @@ def weights_after(base, config, folder, backend: str | None) -> torch.Tensor:
         args=arguments,
         train_dataset=Dataset.from_dict({"prompt": [f"{n}+{n + 7}=" for n in range(11, 11 + 3 * 4)]}),
     )
+    made: list[bool] = []
     if backend:
-        assert compiled.compile_layers(model, backend) == model.config.num_hidden_layers
+        own = lookup_backend(backend)
+        layers = compiled.compile_layers(model, lambda graph, inputs: made.append(True) or own(graph, inputs))
+        assert layers == model.config.num_hidden_layers
     trainer.train()
+    assert bool(made) == bool(backend)
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
@@ -49,24 +64,42 @@ def test_compiled_layers_learn_the_same(checkpointing, base_models, small_run, t
 
 @pytest.mark.parametrize("path", ["static", "shared"])
 def test_sampling_runs_the_layers_as_they_are_written(path):
-    def refuse(graph, inputs):
-        raise AssertionError("compiled while sampling")
-
+    made: list[bool] = []
     model, prompts = grouped(), ["3 4 5", "6 7"]
     wanted = Sampler(copy.deepcopy(model), Ids(), 8, 1.0, path=path).sample(prompts, 4, seed=1)
-    compiled.compile_layers(model, refuse)
+    compiled.compile_layers(model, lambda graph, inputs: made.append(True) or graph.forward)
     assert Sampler(model, Ids(), 8, 1.0, path=path).sample(prompts, 4, seed=1) == wanted
-    assert all(layer._compiled_call_impl is not None for layer in model.model.layers), "the update has them again"
+    assert not made
+    model(torch.tensor([[3, 4, 5]]))
+    assert made, "the update has them again"
 
 
-def test_what_cannot_be_compiled_runs_as_it_is_written():
-    def fail(graph, inputs):
-        raise RuntimeError("no code for this")
+def refuse(graph, inputs):
+    raise RuntimeError("no code for this")
 
-    model, ids = grouped(), torch.tensor([[3, 4, 5]])
-    wanted = model(ids).logits
-    compiled.compile_layers(model, fail)
-    assert torch.equal(model(ids).logits, wanted)
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("passes", ["forward", "backward"])
+def test_what_cannot_be_compiled_runs_as_it_is_written(passes, dynamic):
+    def keep(graph, inputs):
+        return graph.forward
+
+    model = grouped().train()
+    plain = copy.deepcopy(model)
+    compilers = {"forward": (refuse, keep), "backward": (keep, refuse)}[passes]
+    compiled.compile_layers(model, aot_autograd(fw_compiler=compilers[0], bw_compiler=compilers[1]))
+    for length in (3, 4, 5) if dynamic else (3,):
+        ids = torch.arange(3, 3 + length)[None]
+        for one in (model, plain):
+            one(input_ids=ids, use_cache=False).logits.sum().backward()
+    for got, wanted in zip(model.parameters(), plain.parameters(), strict=True):
+        assert torch.allclose(got.grad, wanted.grad, atol=1e-5)
+
+
+def test_no_processes_compile_for_an_agent():
+    """A stop sends SIGTERM to the agent's whole session: they would end, and the agent wait for them."""
+    compiled.compile_layers(grouped())
+    assert torch._inductor.config.compile_threads == 1
 
 
 def test_a_few_sizes_are_compiled_and_then_it_is_for_all():
@@ -91,7 +124,7 @@ def test_a_few_sizes_are_compiled_and_then_it_is_for_all():
 
 def large(monkeypatch, on_gpu: bool):
     """A model that counts as one, on what says that it is a GPU."""
-    monkeypatch.setattr(compiled, "LEAST_PARAMETERS", 1)
+    monkeypatch.setattr(config_sections, "WORTH_COMPILING", 1)
     monkeypatch.setattr(compiled, "is_triton_available", lambda: True)
     monkeypatch.setattr(torch.nn.Parameter, "is_cuda", on_gpu, raising=False)
     return grouped()
@@ -107,19 +140,19 @@ def is_compiled(model: torch.nn.Module) -> bool:
 )
 def test_left_to_itself_it_compiles_for_an_agent_of_one_process_on_a_gpu(wanted, on_gpu, processes, compiles, monkeypatch):
     model = large(monkeypatch, on_gpu)
-    compiled.fit(wanted, model, processes)
+    compiled.fit(GRPOSettings(torch_compile=wanted), model, processes)
     assert is_compiled(model) == compiles
 
 
 def test_left_to_itself_it_compiles_no_small_model_and_none_with_frozen_weights(monkeypatch):
     model = large(monkeypatch, on_gpu=True)
     model.model.norm.weight.requires_grad_(False)
-    compiled.fit(None, model, 1)
+    compiled.fit(GRPOSettings(), model, 1)
     assert not is_compiled(model)
     monkeypatch.undo()
     monkeypatch.setattr(torch.nn.Parameter, "is_cuda", True, raising=False)
     small = grouped()
-    compiled.fit(None, small, 1)
+    compiled.fit(GRPOSettings(), small, 1)
     assert not is_compiled(small)
 
 
@@ -127,5 +160,5 @@ def test_the_layers_of_a_model_with_adapters_are_found():
     from corl_core.config_models import LoraSettings
 
     model = adapters.add(grouped(), LoraSettings(r=4), seed=0)
-    compiled.fit(True, model, 1)
+    compiled.fit(GRPOSettings(torch_compile=True), model, 1)
     assert is_compiled(adapters.plain(model))

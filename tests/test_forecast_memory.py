@@ -19,6 +19,14 @@ from corl_core.training import compiled
 from corl_core.training.sampling import joined
 
 
+@pytest.fixture(autouse=True)
+def anew():
+    """torch remembers of a code what it has compiled, and that it could not, for the whole process."""
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
 def saved_by_a_compiled_layer(dtype: torch.dtype, length: int) -> float:
     """Bytes a token that torch's partitioner, which the compiler on a GPU has too, hands from the forward pass to the backward
     pass; without the layer's output, its input and the weights' casts."""

@@ -105,21 +105,27 @@ def test_what_takes_fewer_kernels_is_replaced_while_sampling_and_only_then():
 
 
 def test_joined_products_follow_the_weights_and_answer_only_those_who_ask_in_order():
-    attention = grouped().model.layers[0].self_attn
-    (one,) = joined.find(attention)
+    model = grouped()
+    attention, lean = model.model.layers[0].self_attn, Lean(model, torch.float32)
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     states, others = torch.randn(2, 3, 1, parts[0].in_features)
-    query, key, value = (one.forward(index) for index in range(3))
-    assert torch.allclose(query(states), parts[0](states), atol=1e-6) and torch.allclose(key(states), parts[1](states), atol=1e-6)
-    assert torch.equal(value(others), parts[2](others)), "another input is no business of the joined product"
-    assert torch.equal(key(states), parts[1](states)) or torch.allclose(key(states), parts[1](states), atol=1e-6)
+    before = [part(states) for part in parts]
     with torch.no_grad():
         for part in parts:
             part.weight.mul_(2)
-    for copied, own in one.pairs():
-        copied.copy_(own)
-    for index, part in enumerate(parts):
-        assert torch.allclose(one.forward(index)(states), part(states), atol=1e-6)
+    with lean():  # no refresh yet: it answers with the weights of before
+        for part, wanted in zip(parts, before, strict=True):
+            assert torch.allclose(part(states), wanted, atol=1e-6)
+    lean.refresh()
+    now = [part(states) for part in parts]
+    with lean():
+        for part, wanted in zip(parts, now, strict=True):
+            assert torch.allclose(part(states), wanted, atol=1e-6)
+        alone = [torch.nn.functional.linear(others, part.weight, part.bias) for part in parts]
+        parts[0](states)
+        assert torch.equal(parts[1](others), alone[1]), "the input of another call"
+        assert torch.equal(parts[2](others), alone[2])
+    assert not torch.allclose(now[0], before[0], atol=1e-3)
 
 
 def test_products_that_adapters_have_replaced_are_not_joined():

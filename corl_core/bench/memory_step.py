@@ -117,7 +117,7 @@ def _train(model: Any, setting: Setting, device: str, folder: Path, phases: _Pha
         callbacks=[phases],
     )
     phases.counter.hold(trainer.model)
-    compiled.fit(None, model, num_processes=1)
+    compiled.fit(config.grpo, model, num_processes=1)
     trainer.train()
 
 

@@ -113,7 +113,8 @@ def card_rates(name: str, compute: int) -> Rates | None:
     peak = sheet.bf16 if compute == 2 else sheet.fp32
     return Rates(
         key, UPDATE_SHARE * peak, DECODE_SHARE * sheet.bandwidth, KERNELS * KERNEL_S,
-        f"{key}'s datasheet × {UPDATE_SHARE:.0%} of its FLOP/s updating, {DECODE_SHARE:.0%} of its bandwidth decoding",
+        f"{key}'s datasheet × {UPDATE_SHARE:.0%} of its FLOP/s updating ({UPDATE_SHARE * AS_WRITTEN:.0%} where layers are not "
+        f"compiled), {DECODE_SHARE:.0%} of its bandwidth decoding",
         sheet.memory, AS_WRITTEN,
     )  # fmt: skip
 

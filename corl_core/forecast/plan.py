@@ -159,7 +159,7 @@ def _prompt(config: RunConfig, agent: AgentConfig, tokens: int | None, character
     return math.ceil(characters / CHARACTERS_A_TOKEN) + (TEMPLATE_TOKENS if templated else 0), words
 
 
-def holding_of(config: RunConfig, agent: AgentConfig, on_gpu: bool) -> Holding:
+def holding_of(config: RunConfig, agent: AgentConfig, on_gpu: bool, num_parameters: float) -> Holding:
     """How the agent's weights are held; `config` is the agent's own (`RunConfig.for_agent`)."""
     weight = 4 if agent.dtype == "float32" else 2
     bf16, lora, place = config.grpo.bf16, agent.lora, agent.placement
@@ -173,7 +173,7 @@ def holding_of(config: RunConfig, agent: AgentConfig, on_gpu: bool) -> Holding:
         attention="sdpa" if agent.attn_implementation == "auto" else agent.attn_implementation,
         sampling_copy=bf16 and on_gpu and (weight == 4 or lora is not None) and config.rollouts.backend != "vllm",
         joined=on_gpu and config.rollouts.backend != "vllm",
-        compiled=on_gpu and config.grpo.torch_compile is not False and place.num_processes == 1 and lora is None,
+        compiled=config.grpo.compiles(on_gpu, num_parameters, lora is None, place.num_processes),
         reference=config.grpo.beta > 0,
         teacher=any(signal.labels_from == "teacher" for signal in config.signals.values()),
         processes=place.num_processes,
@@ -212,7 +212,8 @@ def _agent(
     config: RunConfig, agent: AgentConfig, device: Device, prompt: tuple[int, str], gpus: tuple[str, ...]
 ) -> AgentForecast:  # fmt: skip
     own = config.for_agent(agent.name)
-    shape, holding = shape_of(agent), holding_of(own, agent, device.on_gpu)
+    shape = shape_of(agent)
+    holding = holding_of(own, agent, device.on_gpu, shape.parameters)
     work = work_of(own, holding.processes, prompt[0])
     size = device.size if device.on_gpu else 0.0
     if device.on_gpu and own.rollouts.backend != "vllm":

@@ -14,20 +14,19 @@ import torch
 from transformers import PreTrainedModel
 from transformers.utils import is_triton_available
 
+from corl_core.config_sections import GRPOSettings
 from corl_core.training.sampling.weights import base_of
 
 P, T = ParamSpec("P"), TypeVar("T")
 RECOMPILES = 16  # of one code: rows and lengths, first as they are and then for all, with and without padding and gradients
-LEAST_PARAMETERS = 10**8  # a smaller model is trained before compiling has paid
 
 
-def fit(wanted: bool | None, model: PreTrainedModel, num_processes: int) -> None:
-    """Compiles the layers of an agent's model, or not. `wanted`: as set; None leaves it to the model: a large one on a GPU, all
-    of whose weights are trained, by one process."""
+def fit(grpo: GRPOSettings, model: PreTrainedModel, num_processes: int) -> None:
+    """Compiles the layers of an agent's model where its settings say so."""
     parameters = list(model.parameters())
-    is_large = sum(parameter.numel() for parameter in parameters) >= LEAST_PARAMETERS
-    is_whole = num_processes == 1 and all(parameter.requires_grad for parameter in parameters)
-    if is_large and is_whole and parameters[0].is_cuda and is_triton_available() if wanted is None else wanted:
+    on_gpu = parameters[0].is_cuda and is_triton_available()
+    num, trains_all = sum(parameter.numel() for parameter in parameters), all(one.requires_grad for one in parameters)
+    if grpo.compiles(on_gpu, num, trains_all, num_processes):
         compile_layers(base_of(model))
 
 
@@ -36,7 +35,7 @@ def compile_layers(model: PreTrainedModel, backend: str = "inductor") -> int:
     when they are first run. `backend`: torch.compile's."""
     kinds = set(getattr(model, "_no_split_modules", None) or ())
     layers = [module for module in model.modules() if type(module).__name__ in kinds]
-    _fail_softly()
+    _settle()
     for layer in layers:
         layer.compile(backend=backend)
     return len(layers)
@@ -56,13 +55,14 @@ def as_written(model: torch.nn.Module) -> Iterator[None]:
 
 
 def on_gpu(function: Callable[P, T]) -> Callable[P, T]:
-    """The function as one kernel or few, for tensors on a GPU of any number of rows; as it is written elsewhere."""
+    """The function as one kernel or few, for tensors on a GPU of any number of rows; as it is written elsewhere. For elementwise
+    operations: how a sum is split would follow from the first sizes that are met, and with it a seed's draws."""
 
     @functools.cache
     def fused() -> Callable[P, T]:
         if not is_triton_available():
             return function
-        _fail_softly()
+        _settle()
         return torch.compile(function, dynamic=True)
 
     @functools.wraps(function)
@@ -72,8 +72,15 @@ def on_gpu(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-def _fail_softly() -> None:
+def _settle() -> None:
+    """What cannot be compiled runs as it is written: the backward pass is compiled with the forward pass, where failing is still
+    allowed. And no processes are made to compile in: a stop ends them with the agent's session, and the agent would wait for
+    them."""
     import torch._dynamo  # takes a second, and is needed here alone
+    import torch._functorch.config
+    import torch._inductor.config
 
     torch._dynamo.config.suppress_errors = True
     torch._dynamo.config.recompile_limit = RECOMPILES
+    torch._functorch.config.force_non_lazy_backward_lowering = True
+    torch._inductor.config.compile_threads = 1

@@ -57,7 +57,10 @@ LABELS = {
     "eval_split": "Held-out split",
     "eval_revision": "Held-out revision",
 }
-WORDS = {"method": METHOD_LABELS}  # choices that have a name for people
+WORDS = {  # choices that have a name for people
+    "method": METHOD_LABELS,
+    "grpo.torch_compile": {None: "Where it pays", True: "Yes", False: "No"},
+}
 LONG_TEXT = {"notes", "prompt_template", "system_prompt"}
 
 
@@ -133,8 +136,8 @@ def _widget(known: Spec, value: Any, wiring: dict[str, Any]) -> None:
         st.text_input(known.label, value or "", **wiring)
 
 
-def _word(words: dict[str, str], option: Any) -> str:
-    return "As the whole run" if option is None else words.get(option, str(option))
+def _word(words: dict[Any, str], option: Any) -> str:
+    return words.get(option, "As the whole run" if option is None else str(option))
 
 
 def _info(path: str) -> FieldInfo:
@@ -152,13 +155,13 @@ def _section(annotation: Any) -> Any:
 
 
 def _kind(info: FieldInfo) -> tuple[type, tuple[Any, ...]]:
-    """The plain type of the field, and the choices of a Literal."""
+    """The plain type of the field, and the choices of a Literal, or of a switch that may be left open."""
     kinds = [info.annotation]
     if get_origin(info.annotation) in (Union, UnionType):
         kinds = [kind for kind in get_args(info.annotation) if kind is not type(None)]
     if get_origin(kinds[0]) is Literal:
         return str, ((None,) if kinds != [info.annotation] else ()) + get_args(kinds[0])
-    return kinds[0], ()
+    return kinds[0], (None, True, False) if kinds == [bool] != [info.annotation] else ()
 
 
 def _bound(info: FieldInfo, name: str) -> float | None:

@@ -73,6 +73,16 @@ def test_bounds_and_units_come_from_the_config(app, empty_store):
     assert "tokens" in field(at, "grpo.max_completion_length").label
 
 
+def test_a_switch_that_may_be_left_open_has_a_third_choice(app, empty_store):
+    at = app(empty_store, "new_run")
+    switch = field(at, "grpo.torch_compile")
+    assert switch.options == ["Where it pays", "Yes", "No"] and switch.value is None
+    for index, value in [(1, True), (2, False), (0, None)]:
+        field(at, "grpo.torch_compile").select_index(index).run()
+        assert at.code[0].value == "python -m corl_core launch demo" + f" --set grpo.torch_compile={value}" * (value is not None)
+        assert shown_yaml(at)["grpo"].get("torch_compile") is value
+
+
 def test_supervised_training_has_no_vote_fields_and_no_arrows(app, empty_store, charts):
     at = app(empty_store, "new_run")
     field(at, "method").select("ground_truth").run()

@@ -13,8 +13,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from corl_core.training.compiled import on_gpu
-
 Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, float], torch.Tensor]
 
 
@@ -22,13 +20,7 @@ def products(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: 
     """Two batched matrix products with a softmax between them, whose kernels sum in float32 whatever the dtype. `query`
     (R, H, G, D), `key` and `value` (R, H, L, D), `bias` (R, 1, 1, L) is added to the scores."""
     scores = torch.matmul(query, key.transpose(2, 3))  # (R, H, G, L)
-    return torch.matmul(weights(scores, bias, scale), value)
-
-
-@on_gpu
-def weights(scores: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
-    """Of the values, (R, H, G, L)."""
-    return torch.softmax(torch.add(bias, scores, alpha=scale), -1)
+    return torch.matmul(torch.softmax(torch.add(bias, scores, alpha=scale), -1), value)
 
 
 def fused(
