@@ -197,11 +197,23 @@ class GRPOSettings(Strict):
     )
     bf16: bool = Field(False, description="Compute in bfloat16 (for GPUs; slower on most CPUs).")
     gradient_checkpointing: bool = Field(False, description="Trade time for memory in the backward pass.")
+    checkpointed_layers: int | None = Field(
+        None, ge=1, description="With gradient_checkpointing: how many of the layers trade, the first ones. None: all of them."
+    )
     torch_compile: bool | None = Field(
         None,
         description="Compile the model's layers for the update. None: on a GPU, for agents of one process that train all weights "
         "of a model of 100 million parameters or more.",
     )
+
+    @model_validator(mode="after")
+    def _layers_trade(self) -> "GRPOSettings":
+        if self.checkpointed_layers is not None and not self.gradient_checkpointing:
+            raise ValueError(
+                f"checkpointed_layers={self.checkpointed_layers} says how much of gradient_checkpointing there is; set "
+                "gradient_checkpointing=true too, or remove it"
+            )
+        return self
 
     def compiles(self, on_gpu: bool, num_parameters: float, trains_all: bool, num_processes: int) -> bool:
         """What `torch_compile` comes to for an agent."""

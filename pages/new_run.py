@@ -32,6 +32,7 @@ MORE = [
     "grpo.gradient_accumulation_steps",
     "grpo.bf16",
     "grpo.gradient_checkpointing",
+    "grpo.checkpointed_layers",
     "grpo.torch_compile",
     "eval.checkpoint",
     "checkpoints.every_steps",

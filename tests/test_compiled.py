@@ -5,6 +5,7 @@
 
 import copy
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -130,6 +131,11 @@ def large(monkeypatch, on_gpu: bool):
     return grouped()
 
 
+def fitted(model: torch.nn.Module, processes: int = 1, **grpo) -> torch.nn.Module:
+    compiled.fit(SimpleNamespace(model=model), GRPOSettings(**grpo), processes)
+    return model
+
+
 def is_compiled(model: torch.nn.Module) -> bool:
     return any(module._compiled_call_impl is not None for module in model.modules())
 
@@ -140,25 +146,20 @@ def is_compiled(model: torch.nn.Module) -> bool:
 )
 def test_left_to_itself_it_compiles_for_an_agent_of_one_process_on_a_gpu(wanted, on_gpu, processes, compiles, monkeypatch):
     model = large(monkeypatch, on_gpu)
-    compiled.fit(GRPOSettings(torch_compile=wanted), model, processes)
-    assert is_compiled(model) == compiles
+    assert is_compiled(fitted(model, processes, torch_compile=wanted)) == compiles
 
 
 def test_left_to_itself_it_compiles_no_small_model_and_none_with_frozen_weights(monkeypatch):
     model = large(monkeypatch, on_gpu=True)
     model.model.norm.weight.requires_grad_(False)
-    compiled.fit(GRPOSettings(), model, 1)
-    assert not is_compiled(model)
+    assert not is_compiled(fitted(model))
     monkeypatch.undo()
     monkeypatch.setattr(torch.nn.Parameter, "is_cuda", True, raising=False)
-    small = grouped()
-    compiled.fit(GRPOSettings(), small, 1)
-    assert not is_compiled(small)
+    assert not is_compiled(fitted(grouped()))
 
 
 def test_the_layers_of_a_model_with_adapters_are_found():
     from corl_core.config_models import LoraSettings
 
     model = adapters.add(grouped(), LoraSettings(r=4), seed=0)
-    compiled.fit(GRPOSettings(torch_compile=True), model, 1)
-    assert is_compiled(adapters.plain(model))
+    assert is_compiled(adapters.plain(fitted(model, torch_compile=True)))

@@ -127,6 +127,15 @@ def test_a_run_that_cannot_fit_says_what_would_and_each_remedy_fits():
     assert "'a' needs" in text and "GPU 0, which has 80.0 GiB" in text and "It would fit with" in text
 
 
+def test_layers_that_keep_too_much_are_all_checkpointed():
+    config, device = of("Qwen/Qwen2.5-1.5B", gradient_checkpointing=True, checkpointed_layers=4), gpus(2, 60)
+    assert not forecast(config, device, 128).fits
+    whole = config.model_copy(update={"grpo": config.grpo.model_copy(update={"checkpointed_layers": None})})
+    assert forecast(whole, device, 128).fits and forecast(whole, device, 128).step.seconds > forecast(config, device, 128).step.seconds
+    (one,) = [one for one in remedies(config, device, 128) if one.words == "checkpoint gradients"]
+    assert "grpo.checkpointed_layers=null" in one.settings
+
+
 def test_the_first_slicing_that_fits_is_named_and_it_is_the_coarsest():
     config, device = of("Qwen/Qwen2.5-0.5B"), gpus(2, 30)
     found = next(one for one in remedies(config, device, 128) if one.words.startswith("slice"))

@@ -18,6 +18,10 @@ from corl_core.forecast.shape import from_config
 from corl_core.training import compiled
 from corl_core.training.sampling import joined
 
+HOW = [
+    {}, {"checkpointing": False}, {"bfloat16_weights": True, "slices": 2}, {"checkpointed_layers": 1}, {"checkpointed_layers": 3},
+]  # fmt: skip
+
 
 @pytest.fixture(autouse=True)
 def anew():
@@ -87,7 +91,7 @@ def test_gradients_and_moments_have_the_bytes_of_torchs():
     assert made.optimizer == sum(value.nbytes for value in states)
 
 
-@pytest.mark.parametrize("how", [{}, {"checkpointing": False}, {"bfloat16_weights": True, "slices": 2}], ids=str)
+@pytest.mark.parametrize("how", HOW, ids=str)
 def test_a_real_step_of_the_decoder_and_the_trainer_takes_what_is_forecast(how, monkeypatch):
     from corl_core.bench.memory_step import step
 

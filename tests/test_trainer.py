@@ -8,10 +8,12 @@ from datasets import Dataset
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOTrainer
 
+from corl_core.config import ConfigError, load_config
+from corl_core.training import compiled
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
 
 
-def weights_after(base, small_run, tmp_path, lean: bool, **fields) -> torch.Tensor:
+def weights_after(base, small_run, tmp_path, lean: bool = True, watch=None, **fields) -> torch.Tensor:
     """Trains on a reward that leaves some groups unanimous (advantage 0); returns all weights in one vector."""
     config = small_run(grpo__max_steps=3, grpo__learning_rate=0.01, grpo__temperature=0.4, **fields)
     prompts = [f"{n}+{n + 7}=" for n in range(11, 11 + config.grpo.max_steps * config.grpo.questions_per_step)]
@@ -32,6 +34,9 @@ def weights_after(base, small_run, tmp_path, lean: bool, **fields) -> torch.Tens
         train_dataset=Dataset.from_dict({"prompt": prompts}),
     )
     trainer.lean = lean
+    compiled.fit(trainer, config.grpo, num_processes=1)
+    if watch:
+        watch(trainer.model)
     trainer.train()
     assert lengths == [32] * 3
     return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
@@ -62,6 +67,35 @@ def test_a_lean_update_gives_the_same_weights(loss_type, slices, base_models, sm
     moved = (kept - start).abs().max()
     assert moved > 1e-4
     assert (kept - leaned).abs().max() < 1e-3 * moved
+
+
+@pytest.mark.training
+@pytest.mark.parametrize(("layers", "again"), [(None, 2), (1, 1), (9, 2)])
+def test_the_first_layers_are_computed_again_and_learn_the_same(layers, again, base_models, small_run, tmp_path):
+    """Of the tiny model's two layers. One that is computed again begins twice in an update, sampling aside."""
+
+    def train(**fields) -> tuple[torch.Tensor, list[int]]:
+        runs = [0, 0]
+
+        def count(number: int) -> None:
+            runs[number] += torch.is_grad_enabled()
+
+        def watch(model):
+            for number, layer in enumerate(model.model.layers):
+                layer.mlp.register_forward_pre_hook(lambda *_, number=number: count(number))
+
+        return weights_after(base_models["llama"], small_run, tmp_path, watch=watch, **fields), runs
+
+    plain, once = train()
+    named = {"grpo__checkpointed_layers": layers} if layers else {}
+    traded, runs = train(grpo__gradient_checkpointing=True, **named)
+    assert once[0] == once[1] > 0 and runs == [2 * once[0]] * again + [once[0]] * (2 - again)
+    assert torch.allclose(plain, traded, atol=1e-6)
+
+
+def test_layers_that_trade_need_checkpointing():
+    with pytest.raises(ConfigError, match="checkpointed_layers=1 says how much of gradient_checkpointing there is"):
+        load_config("demo", ["grpo.checkpointed_layers=1"])
 
 
 @pytest.mark.training

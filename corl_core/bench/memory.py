@@ -27,11 +27,13 @@ class Setting:
     bfloat16_weights: bool = False
     checkpointing: bool = True
     lora: int = 0
+    checkpointed_layers: int | None = None
 
     @property
     def words(self) -> str:
         parts = [f"{self.rows}×({self.prompt}+{self.completion})", f"slices {self.slices}"]
-        parts += ["bf16 weights"] * self.bfloat16_weights + ["checkpointed"] * self.checkpointing
+        layers = f"{self.checkpointed_layers} layers " if self.checkpointed_layers else ""
+        parts += ["bf16 weights"] * self.bfloat16_weights + [f"{layers}checkpointed"] * self.checkpointing
         parts += [f"LoRA {self.lora}"] * (self.lora > 0)
         return ", ".join(parts)
 
@@ -39,7 +41,10 @@ class Setting:
     def holding(self) -> Holding:
         weight = 2 if self.bfloat16_weights else 4
         copies = weight == 4 or self.lora > 0
-        return Holding(weight, 2, self.lora, checkpointing=self.checkpointing, sampling_copy=copies, joined=True)
+        return Holding(
+            weight, 2, self.lora, checkpointing=self.checkpointing, checkpointed_layers=self.checkpointed_layers,
+            sampling_copy=copies, joined=True,
+        )  # fmt: skip
 
     @property
     def work(self) -> Work:
@@ -62,6 +67,7 @@ SETTINGS = (
     Setting("qwen2.5-3b", 32, completion=1024, slices=4, bfloat16_weights=True),
     Setting("qwen2.5-3b", 128, slices=4, lora=16, bfloat16_weights=True),
     Setting("llama-3.2-3b", 64, slices=2),
+    Setting("qwen2.5-3b", 128, slices=4, bfloat16_weights=True, checkpointed_layers=12),
 )
 
 

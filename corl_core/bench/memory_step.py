@@ -117,7 +117,7 @@ def _train(model: Any, setting: Setting, device: str, folder: Path, phases: _Pha
         callbacks=[phases],
     )
     phases.counter.hold(trainer.model)
-    compiled.fit(config.grpo, model, num_processes=1)
+    compiled.fit(trainer, config.grpo, num_processes=1)
     trainer.train()
 
 
@@ -129,7 +129,8 @@ def _config(setting: Setting) -> RunConfig:
     grpo = {
         "max_steps": STEPS, "questions_per_step": setting.rows // GROUP, "num_generations": GROUP, "bf16": True,
         "max_completion_length": setting.completion, "gradient_accumulation_steps": setting.slices,
-        "gradient_checkpointing": setting.checkpointing, "learning_rate": 1e-6,
+        "gradient_checkpointing": setting.checkpointing, "checkpointed_layers": setting.checkpointed_layers,
+        "learning_rate": 1e-6,
     }  # fmt: skip
     agents = [{"name": "a", "model": "tiny:llama"}]
     return RunConfig.model_validate(

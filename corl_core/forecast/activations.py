@@ -13,7 +13,8 @@ A compiled layer (`training/compiled.py`) keeps less, because torch computes ele
 than to keep them: its input, w D; the normed input of attention, that of the MLP and attention's projected output, c D each;
 attention as above; gate, up and their product.
 
-With gradient checkpointing (arXiv 1604.06174) only each layer's input stays, w D, and one layer at a time is computed again.
+With gradient checkpointing (arXiv 1604.06174) only each layer's input stays, w D, and one layer at a time is computed again. It
+may be for the first layers alone, which the backward pass comes to when it has done with the others.
 """
 
 from dataclasses import dataclass
@@ -60,12 +61,12 @@ def pair_bytes(shape: Shape, compute: int, attention: str) -> float:
     return (4 + 2 * compute) * shape.heads if attention == "eager" else compute
 
 
-def kept_bytes(shape: Shape, precision: Precision, rows: int, length: int, checkpointing: bool, attention: str = "sdpa") -> float:
-    """Saved by all layers for a micro-batch, up to the start of its backward pass."""
+def kept_bytes(shape: Shape, precision: Precision, rows: int, length: int, again: int, attention: str = "sdpa") -> float:
+    """Saved by all layers for a micro-batch, up to the start of its backward pass; `again`: layers that are checkpointed."""
     tokens = rows * length
     mask = tokens * length if attention != "flash_attention_2" else 0  # of booleans, shared by the layers
-    each = precision.weight * shape.hidden if checkpointing else layer_bytes(shape, precision, length, attention)
-    return shape.layers * tokens * each + mask
+    others = (shape.layers - again) * layer_bytes(shape, precision, length, attention)
+    return tokens * (again * precision.weight * shape.hidden + others) + mask
 
 
 def last_norm_bytes(shape: Shape, precision: Precision, rows: int, length: int) -> float:

@@ -4,7 +4,7 @@ Floating-point operations (P: parameters of the layers' matrices, S: tokens of a
 
     forward     2 P a token, 2 Q S L a token for attention (causal: half of all pairs), 2 × vocabulary × hidden a scored token
     backward    twice that; with adapters once, for no weight needs a gradient
-    again       once more with gradient checkpointing; TRL's fused head always computes its logits again
+    again       once more for layers that are checkpointed; TRL's fused head always computes its logits again
     decoding    2 (P + vocabulary × hidden) a row, or reading the weights and the cache once: whichever takes longer, never less
                 than the shortest time of each layer; one step for each token of the longest completion
     prefill     a forward pass over the prompts
@@ -50,7 +50,7 @@ def step(shape: Shape, holding: Holding, work: Work, rates: Rates, rows: int, pr
     body = forward_flops(shape, tokens, work.length)
     head = 2 * scored * shape.vocab * shape.hidden
     backward = 1 if holding.lora_rank else 2
-    update = body * (1 + backward + holding.checkpointing) + head * (2 + backward)
+    update = body * (1 + backward + holding.again(shape) / shape.layers) + head * (2 + backward)
     if holding.reference:
         update += body + head
     goes = max(1, math.ceil(prompts / max(1, work.prefilled_rows)))

@@ -23,7 +23,8 @@ and, phase by phase, what comes on top of it:
                   4,096 × 32,768 values, and the gradient of the head in float32
     optimizer     gradients w M
 
-Held at its four widest moments: the end of the forward pass, the head's backward pass, that of the last layer, and the end. The
+Held at its widest moments: the end of the forward pass, the backward pass of the head, of the last layer, and of the last
+checkpointed one, and the end. The
 peak is the largest phase. On top come the driver's context and what the allocator cannot reuse (`CONTEXT`, `SLACK`).
 Weights, gradients, moments and reference are divided by the processes under FSDP or ZeRO-3, where two layers are whole at a time.
 """
@@ -70,6 +71,7 @@ class Holding:
     lora_targets: str | tuple[str, ...] = "all-linear"
     four_bit: bool = False
     checkpointing: bool = False
+    checkpointed_layers: int | None = None  # the first ones; None: all
     attention: str = "sdpa"
     sampling_copy: bool = False
     joined: bool = False  # sampled from by this project's decoder on a GPU
@@ -82,6 +84,13 @@ class Holding:
     @property
     def precision(self) -> Precision:
         return Precision(self.weight, self.compute, bool(self.lora_rank), self.lora_rank, self.compiled)
+
+
+    def again(self, shape: Shape) -> int:
+        """Layers that are computed again in the backward pass."""
+        if not self.checkpointing:
+            return 0
+        return shape.layers if self.checkpointed_layers is None else min(self.checkpointed_layers, shape.layers)
 
 
 HELD = ("weights", "optimizer", "sampling_copy", "whole", "reference", "teacher", "buckets")
@@ -193,21 +202,26 @@ def _update(shape: Shape, holding: Holding, work: Work, gradients: float) -> tup
     """Bytes at the update's widest moment: with the gradients that are there then, and without."""
     precision, rows, length, parts = holding.precision, work.rows, work.length, _parts(holding)
     trains_head = not holding.lora_rank
-    kept = kept_bytes(shape, precision, rows, length, holding.checkpointing, holding.attention)
+    again = holding.again(shape)
+    kept = kept_bytes(shape, precision, rows, length, again, holding.attention)
     last = last_norm_bytes(shape, precision, rows, length)
     matrices = 2 * shape.linear_parameters if precision.casts and not holding.lora_rank else 0
-    left = 0 if holding.checkpointing else matrices / parts  # of the casts, when the forward pass has ended
+    left = (1 - again / shape.layers) * matrices / parts  # of the casts, when the forward pass has ended
     head = _head(shape, holding, rows * work.completion_tokens)
     head_gradient = holding.weight * shape.vocab * shape.hidden / parts if trains_head else 0
-    layer = backward_bytes(shape, precision, rows, length) + 2 * matrices / shape.layers
-    if holding.checkpointing:
+    last_layer = layer = backward_bytes(shape, precision, rows, length) + 2 * matrices / shape.layers
+    if again:
         layer += recomputed_bytes(shape, precision, rows, length, holding.attention)
+    if again == shape.layers:
+        last_layer = layer
+    inputs = again * rows * length * precision.weight * shape.hidden
     earlier = gradients if work.micro_batches > 1 else 0  # of the micro-batches before
     beside = head_gradient if earlier or shape.tied else 0  # the head's gradient, where it waits to be added to another
     moments = [
         (earlier, kept + last + matrices / parts + head["forward"]),
         (earlier, kept + last + left + head["backward"]),
-        (earlier, kept + left + layer + head_gradient),
+        (earlier, kept + left + last_layer + head_gradient),
+        (max(earlier, (1 - again / shape.layers) * gradients), inputs + layer + head_gradient),
         (gradients, layer + rows * length * shape.hidden * holding.weight + (beside if earlier and shape.tied else 0)),
         (gradients, beside * (2 if earlier and shape.tied else 1)),
     ]

@@ -170,6 +170,7 @@ def holding_of(config: RunConfig, agent: AgentConfig, on_gpu: bool, num_paramete
         lora_targets=_targets(lora),
         four_bit=bool(lora and lora.load_in_4bit),
         checkpointing=config.grpo.gradient_checkpointing,
+        checkpointed_layers=config.grpo.checkpointed_layers,
         attention="sdpa" if agent.attn_implementation == "auto" else agent.attn_implementation,
         sampling_copy=bf16 and on_gpu and (weight == 4 or lora is not None) and config.rollouts.backend != "vllm",
         joined=on_gpu and config.rollouts.backend != "vllm",

@@ -75,8 +75,8 @@ def _kinds(config: RunConfig, device: Device) -> Iterator[list[Try]]:
     grpo, slices = config.grpo, config.grpo.gradient_accumulation_steps
     sliced = [(slices * more, _sliced(slices * more)) for more in SLICES]
     yield [(f"slice the update in {number}", change, device) for number, change in sliced]
-    kept, half = _grpo("gradient_checkpointing", True), _grpo("bf16", True)
-    if not grpo.gradient_checkpointing:
+    kept, half = _checkpointed, _grpo("bf16", True)
+    if not grpo.gradient_checkpointing or grpo.checkpointed_layers is not None:
         yield [("checkpoint gradients", kept, device)]
         both = "checkpoint gradients and slice the update in"
         yield [(f"{both} {number}", _both(kept, change), device) for number, change in sliced]
@@ -106,7 +106,7 @@ def _kinds(config: RunConfig, device: Device) -> Iterator[list[Try]]:
 
 def _with_adapters(device: Device, slices: int, sliced: Change) -> Iterator[list[Try]]:
     yield [("train adapters (LoRA)", _lora(), device)]
-    least = _both(_grpo("gradient_checkpointing", True), sliced, _grpo("bf16", True) if device.on_gpu else _nothing)
+    least = _both(_checkpointed, sliced, _grpo("bf16", True) if device.on_gpu else _nothing)
     how = f"checkpointed and sliced in {slices}"
     yield [(f"train adapters on bfloat16 weights, {how}", _both(least, _lora(dtype="bfloat16")), device)]
     if device.on_gpu:
@@ -114,7 +114,7 @@ def _with_adapters(device: Device, slices: int, sliced: Change) -> Iterator[list
 
 
 def _split_over(config: RunConfig, device: Device) -> list[Try]:
-    slices, least = config.grpo.gradient_accumulation_steps, _both(_grpo("gradient_checkpointing", True), _grpo("bf16", True))
+    slices, least = config.grpo.gradient_accumulation_steps, _both(_checkpointed, _grpo("bf16", True))
     return [
         (f"split each agent over {number} GPUs with FSDP, in bfloat16, checkpointed, sliced in {own}",
          _both(least, _split(number), _sliced(own)), _more(device, number * len(config.agents)))
@@ -129,7 +129,7 @@ def _together(config: RunConfig, device: Device) -> list[Try]:
     for fewer, shorter in ((1, 1), (2, 1), (2, 2), (4, 2), (4, 4), (8, 4), (8, 8)):
         questions, length = max(1, grpo.questions_per_step // fewer), max(1, grpo.max_completion_length // shorter)
         slices = max(1, questions * grpo.num_generations // processes)
-        taken = [("checkpoint gradients", _grpo("gradient_checkpointing", True))]
+        taken = [("checkpoint gradients", _checkpointed)]
         taken.append((f"slice the update in {slices}", _sliced(slices)))
         if device.on_gpu:
             taken.append(("compute in bfloat16", _grpo("bf16", True)))
@@ -157,6 +157,11 @@ def _both(*changes: Change) -> Change:
 
 def _section(section: str, field: str, value: Any) -> Change:
     return lambda values: values[section].update({field: value})
+
+
+def _checkpointed(values: dict[str, Any]) -> None:
+    """All layers."""
+    values["grpo"] |= {"gradient_checkpointing": True, "checkpointed_layers": None}
 
 
 def _grpo(field: str, value: Any) -> Change:

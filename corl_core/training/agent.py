@@ -149,7 +149,7 @@ class Agent:
         )
         trainer.remove_callback(PrinterCallback)
         samplers.fit(trainer, self.config)
-        compiled.fit(self.config.grpo, self.model, self.ranks.size)
+        compiled.fit(trainer, self.config.grpo, self.ranks.size)
         for module in {self.model, adapters.plain(self.whole)}:  # the trainer runs the one, the sampler the other
             module.register_forward_hook(self.pulse.mark)
         self.pulse.is_training = True

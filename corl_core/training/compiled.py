@@ -8,7 +8,7 @@ are written (`as_written`). What torch cannot compile it runs as written, with a
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import torch
 from transformers import PreTrainedModel
@@ -17,24 +17,35 @@ from transformers.utils import is_triton_available
 from corl_core.config_sections import GRPOSettings
 from corl_core.training.sampling.weights import base_of
 
+if TYPE_CHECKING:
+    from corl_core.training.trainer import CohortTrainer
+
 P, T = ParamSpec("P"), TypeVar("T")
 RECOMPILES = 16  # of one code: rows and lengths, first as they are and then for all, with and without padding and gradients
 
 
-def fit(grpo: GRPOSettings, model: PreTrainedModel, num_processes: int) -> None:
-    """Compiles the layers of an agent's model where its settings say so."""
+def fit(trainer: "CohortTrainer", grpo: GRPOSettings, num_processes: int) -> None:
+    """How the update runs the layers of an agent's model, by its settings: which of them as compiled code, and which keep what
+    their backward pass needs although others compute it again."""
+    model = trainer.model
     parameters = list(model.parameters())
     on_gpu = parameters[0].is_cuda and is_triton_available()
     num, trains_all = sum(parameter.numel() for parameter in parameters), all(one.requires_grad for one in parameters)
     if grpo.compiles(on_gpu, num, trains_all, num_processes):
         compile_layers(base_of(model))
+    if grpo.checkpointed_layers is not None:
+        trainer.keeping_layers = layers_of(base_of(model))[grpo.checkpointed_layers :]
+
+
+def layers_of(model: PreTrainedModel) -> list[torch.nn.Module]:
+    """The blocks that transformers never splits over devices, in their order."""
+    kinds = set(getattr(model, "_no_split_modules", None) or ())
+    return [module for module in model.modules() if type(module).__name__ in kinds]
 
 
 def compile_layers(model: PreTrainedModel, backend: str = "inductor") -> int:
-    """Compiles the blocks that transformers never splits over devices, which are a model's layers; returns how many. It happens
-    when they are first run. `backend`: torch.compile's."""
-    kinds = set(getattr(model, "_no_split_modules", None) or ())
-    layers = [module for module in model.modules() if type(module).__name__ in kinds]
+    """Compiles a model's layers; returns how many. It happens when they are first run. `backend`: torch.compile's."""
+    layers = layers_of(model)
     _settle()
     for layer in layers:
         layer.compile(backend=backend)

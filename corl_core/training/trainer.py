@@ -6,6 +6,7 @@ are most of a batch), and equal rollouts of a group are one row with the sum of 
 because it is scaled back to the full batch's token (or row) count.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,11 +19,15 @@ from corl_core.runs import checkpoints
 
 
 class CohortTrainer(GRPOTrainer):
-    """GRPO for one agent. `lean` is safe at beta = 0 without an entropy bonus."""
+    """GRPO for one agent. `lean` is safe at beta = 0 without an entropy bonus. `keeping_layers` keep their activations although
+    others are checkpointed."""
 
     lean = True
+    keeping_layers: Sequence[torch.nn.Module] = ()
 
     def _compute_loss(self, model: torch.nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        for layer in self.keeping_layers:  # TRL switches checkpointing off and on around sampling, for all layers
+            layer.gradient_checkpointing = False
         size = self.accelerator.num_processes
         if not self.lean or self.beta != 0.0 or self._entropy_bonus_enabled:
             whole = super()._compute_loss(model, inputs)
