@@ -5,11 +5,13 @@ import os
 import shutil
 import signal
 import threading
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from safetensors.torch import load_file
 
+from corl_core.config import RunConfig
 from corl_core.runs import checkpoints, launch
 from corl_core.runs.folder import Run
 from corl_core.runs.journal import Journal, Tail, current, read
@@ -33,28 +35,43 @@ def finish(run: Run) -> None:
     assert (status.state, status.reason, status.step) == ("finished", "", STEPS), run.log_tail("a")
 
 
-def die_at(run: Run, step: int, wait_for) -> None:
-    """Lets a run train until both agents are past a step, then kills their processes. One that is ahead is held there: without
-    an exchange it could be through before the other has begun."""
+def die_at(config: RunConfig, runs_dir: Path, step: int, wait_for, tries: int = 3) -> Run:
+    """A run that trains until both agents are past a step, and whose processes then are killed. An agent that is ahead is held
+    there: without an exchange it could be through before the other has begun. On a busy machine it may be through before it
+    can be held; then another run is tried."""
+    for _ in range(tries):
+        run = launch.create(config, runs_dir)
+        if _is_killed_at(run, step, wait_for):
+            return run
+    raise AssertionError(f"{tries} runs were over before they could be harmed")
+
+
+def _is_killed_at(run: Run, step: int, wait_for) -> bool:
     supervisor = Supervisor(run)
     thread = threading.Thread(target=supervisor.run)
     thread.start()
     tails = {name: Tail(path) for name, path in run.journal_paths().items() if name}
-    held = set()
+    held, through = set(), set()
 
     def reached() -> bool:
         for name in tails.keys() - held:
             if any(line["step"] >= step for line in tails[name].read() if line["event"] == "step"):
-                os.kill(supervisor._agents[name].process.process.pid, signal.SIGSTOP)
+                signalled(name, signal.SIGSTOP)
                 held.add(name)
         return held == tails.keys()
 
+    def signalled(name: str, number: int) -> None:
+        try:
+            os.kill(supervisor._agents[name].process.process.pid, number)
+        except ProcessLookupError:
+            through.add(name)
+
     wait_for(reached, f"step {step}", every_s=0.005)
-    for agent in supervisor._agents.values():
-        os.kill(agent.process.process.pid, signal.SIGKILL)
+    for name in tails:
+        signalled(name, signal.SIGKILL)
     thread.join(60)
     assert not thread.is_alive()
-    assert run.status().state != "finished", "the run was over before it could be harmed"
+    return not through and run.status().state != "finished"
 
 
 def resumed(run: Run) -> int:
@@ -97,8 +114,7 @@ def configuration(small_run, method: str, **fields):
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(method, small_run, tmp_path, wait_for):
     whole = launch.create(configuration(small_run, method), tmp_path / "whole")
     finish(whole)
-    broken = launch.create(configuration(small_run, method), tmp_path / "broken")
-    die_at(broken, 19, wait_for)
+    broken = die_at(configuration(small_run, method), tmp_path / "broken", 19, wait_for)
     assert broken.status().state == "failed" and broken.status().cause == "killed"
     assert 16 <= resumed(broken) < STEPS
     assert_same_run(whole, broken)
@@ -129,8 +145,7 @@ def test_a_stopped_ring_goes_on_from_the_very_step_at_which_it_stopped(small_run
 def test_a_run_without_a_checkpoint_starts_over(small_run, tmp_path, wait_for):
     whole = launch.create(configuration(small_run, "corl"), tmp_path / "whole")
     finish(whole)
-    run = launch.create(configuration(small_run, "corl", checkpoints__every_steps=0), tmp_path / "broken")
-    die_at(run, 5, wait_for)
+    run = die_at(configuration(small_run, "corl", checkpoints__every_steps=0), tmp_path / "broken", 5, wait_for)
     assert resumed(run) == 0
     assert_same_run(whole, run)
 
@@ -138,8 +153,7 @@ def test_a_run_without_a_checkpoint_starts_over(small_run, tmp_path, wait_for):
 def test_a_checkpoint_that_was_cut_off_does_not_count_and_a_torn_journal_line_is_dropped(small_run, tmp_path, wait_for):
     whole = launch.create(configuration(small_run, "corl"), tmp_path / "whole")
     finish(whole)
-    run = launch.create(configuration(small_run, "corl", checkpoints__keep=10), tmp_path / "broken")
-    die_at(run, 18, wait_for)
+    run = die_at(configuration(small_run, "corl", checkpoints__keep=10), tmp_path / "broken", 18, wait_for)
     newest = checkpoints.complete(run.agent_path("b"))[-1]
     (checkpoints.path(run.agent_path("b"), newest) / checkpoints.COMPLETE).unlink()
     with run.journal_paths()["a"].open("a") as journal:
@@ -188,8 +202,7 @@ def test_agents_that_exchange_nothing_go_on_from_their_own_newest_checkpoint(sma
 
 
 def test_two_clicks_resume_once(small_run, tmp_path, wait_for):
-    run = launch.create(configuration(small_run, "ttrl"), tmp_path)
-    die_at(run, 9, wait_for)
+    run = die_at(configuration(small_run, "ttrl"), tmp_path, 9, wait_for)
     refused: list[str] = []
 
     def click() -> None:

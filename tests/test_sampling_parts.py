@@ -128,6 +128,26 @@ def test_joined_products_follow_the_weights_and_answer_only_those_who_ask_in_ord
     assert not torch.allclose(now[0], before[0], atol=1e-3)
 
 
+def test_the_joined_products_of_a_copy_for_sampling_take_no_memory_and_follow_the_training():
+    model = grouped()
+    weights = Weights(model, bf16=True)
+    before = sum(part.untyped_storage().nbytes() for part in {p.data_ptr(): p for p in weights.model.parameters()}.values())
+    lean = Lean(weights.model, torch.bfloat16, weights.free)
+    storages = {p.untyped_storage().data_ptr(): p.untyped_storage().nbytes() for p in weights.model.parameters()}
+    assert lean.num_bytes == 0 and sum(storages.values()) == before
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(1.5)
+    weights.refresh()
+    lean.refresh()
+    pairs = zip(weights.model.parameters(), model.parameters(), strict=True)
+    assert all(torch.equal(copied, trained.to(torch.bfloat16)) for copied, trained in pairs)
+    ids = torch.tensor([[3, 4, 5]])
+    wanted = weights.model(ids).logits
+    with lean():
+        assert torch.allclose(weights.model(ids).logits, wanted, atol=0.03)
+
+
 def test_products_that_adapters_have_replaced_are_not_joined():
     model = adapters.add(grouped(), LoraSettings(r=4, target_modules=["q_proj"]), seed=0)
     assert joined.find(model) == []

@@ -5,8 +5,8 @@ What is there all the time (N: parameters, M: those that are trained; w, c: byte
     weights       w N; with 4-bit matrices 0.516 bytes each (NF4 with doubly quantized scales, arXiv 2305.14314, section 3),
                   adapters 4 bytes each
     optimizer     AdamW's two moments: 2 w M
-    sampling copy 2 N where float32 weights are sampled from in bfloat16; on a GPU c bytes for each weight of the queries', keys'
-                  and values' matrices, which are joined (`training/sampling/joined.py`), unless they have adapters
+    sampling copy 2 N where float32 weights are sampled from in bfloat16; else, on a GPU, c bytes for each weight of the queries',
+                  keys' and values' matrices, which are joined (`training/sampling/joined.py`), unless they have adapters
     reference     w N where beta > 0; none with adapters, which are switched off for it
     teacher       w M for Co-rewarding-II's moving average, and its own sampling copy
     buckets       w M where DDP reduces gradients
@@ -232,7 +232,8 @@ def _update(shape: Shape, holding: Holding, work: Work, gradients: float) -> tup
 
 def _joined(shape: Shape, holding: Holding) -> float:
     adapted = holding.lora_rank and (isinstance(holding.lora_targets, str) or JOINED & set(holding.lora_targets))
-    if not holding.joined or adapted or holding.four_bit:
+    in_the_copy = holding.sampling_copy and holding.weight == 4
+    if not holding.joined or adapted or holding.four_bit or in_the_copy:
         return 0
     columns = shape.query + 2 * shape.key
     return shape.layers * columns * (shape.hidden + shape.qkv_bias) * holding.compute

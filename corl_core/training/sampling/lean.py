@@ -6,7 +6,7 @@ input, and left out where it differs. Queries, keys and values are one product (
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
@@ -54,7 +54,8 @@ def gated(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
 class Lean:
     """What of a model may be replaced; found out once."""
 
-    def __init__(self, model: torch.nn.Module, dtype: torch.dtype):
+    def __init__(self, model: torch.nn.Module, dtype: torch.dtype, free: Collection[int] = ()):
+        """`free`: ids of parameters that are the sampler's alone (`joined.py`)."""
         parameter = next(model.parameters())
         kinds = {type(module): module for module in model.modules() if _is_rms_norm(module)}
         alike = {kind for kind, norm in kinds.items() if _norm_agrees(norm, dtype)}
@@ -66,7 +67,7 @@ class Lean:
         mlps = {type(module): module for module in model.modules() if _is_gated(module)}
         alike = {kind for kind, mlp in mlps.items() if _gate_agrees(mlp, dtype)}
         self._gates = [module for module in model.modules() if type(module) in alike and _is_gated(module)]
-        self._joined = joined.find(model)
+        self._joined = joined.find(model, free)
         found = {
             "norms": self._norms, "rotary": self._spaces, "gates": self._gates, "queries, keys and values": self._joined
         }  # fmt: skip

@@ -65,7 +65,7 @@ class StaticDecoder:
         self._on_gpu = self.device.type == "cuda"
         self._memory = torch.cuda.get_device_properties(self.device).total_memory if self._on_gpu else None
         self._weights = Weights(model, bf16)
-        self._lean = Lean(self._weights.model, self._weights.dtype)
+        self._lean = Lean(self._weights.model, self._weights.dtype, self._weights.free)
         self._keep, self._tick = keep, tick or (lambda: None)
         self._row_unit = row_unit or (ROW_UNIT if self._on_gpu else 1)
         self._check_every = check_every or (16 if self._on_gpu else 1)

@@ -29,6 +29,7 @@ class Weights:
         self.model = bare_copy(model) if self.is_copy else model
         pairs = list(zip(self.model.parameters(), model.parameters(), strict=True)) if self.is_copy else []
         self._pairs = [(copied, trained) for copied, trained in pairs if copied is not trained]
+        self.free = {id(copied) for copied, _ in self._pairs}  # parameters that are nobody else's
         self.num_bytes = sum(copied.numel() * copied.element_size() for copied, _ in self._pairs)
 
     @property
