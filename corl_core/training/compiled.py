@@ -1,4 +1,5 @@
-"""What torch compiles on a GPU: the layers for the update, and small functions of a decode step.
+"""How layers run in the update, compiled or not and checkpointed or not; and what else torch compiles: small functions of a
+decode step.
 
 A decoder's layers are one code with different weights, so that code is compiled once and serves all of them; rows of another
 length make it compile once more, for every length. Sampling has its own few kernels and its graphs, and wants the layers as they
@@ -29,9 +30,9 @@ def fit(trainer: "CohortTrainer", grpo: GRPOSettings, num_processes: int) -> Non
     their backward pass needs although others compute it again."""
     model = trainer.model
     parameters = list(model.parameters())
-    on_gpu = parameters[0].is_cuda and is_triton_available()
+    can_compile = parameters[0].is_cuda and is_triton_available()
     num, trains_all = sum(parameter.numel() for parameter in parameters), all(one.requires_grad for one in parameters)
-    if grpo.compiles(on_gpu, num, trains_all, num_processes):
+    if grpo.compiles(can_compile, num, trains_all, num_processes):
         compile_layers(base_of(model))
     if grpo.checkpointed_layers is not None:
         trainer.keeping_layers = layers_of(base_of(model))[grpo.checkpointed_layers :]
