@@ -7,10 +7,9 @@ import pytest
 import torch
 
 from corl_core.bench import shapes
-from corl_core.bench.machine import attention_inputs
 from corl_core.bench.rollouts import Ids
 from corl_core.training.rollout import Sampler
-from corl_core.training.sampling import attention, graphs, static
+from corl_core.training.sampling import attention, draw, graphs, lean, static
 from corl_core.training.sampling.static import StaticDecoder
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -89,13 +88,65 @@ def test_graphs_beyond_the_most_are_dropped_and_captured_again(monkeypatch):
     assert again.completion_ids == first.completion_ids and worst(sampler, again) < 1e-3
 
 
-@pytest.mark.parametrize("way", list(attention.WAYS))
+@pytest.mark.parametrize("way", [None, *attention.WAYS])
 def test_every_way_of_attention_is_the_models(way):
     sampler = make("smollm2-135m", torch.bfloat16, tokens=40)
-    if way not in attention.milliseconds(*attention_inputs(sampler.model.config, 24, 128, "cuda", torch.bfloat16)):
+    if way and way not in attention.milliseconds(*attention.trial(sampler.model.config, 24, 128, "cuda", torch.bfloat16)):
+        assert way not in ("products", "kernel")
         pytest.skip("this card has no kernel for it")
     sampler.decoder = StaticDecoder(sampler.model, way=way)
     assert worst(sampler, sampler.sample(PROMPTS, 8, seed=1)) < 0.25
+    assert sampler.decoder.way == (way or "kernel")
+
+
+@pytest.mark.parametrize("rows", [2, 100], ids=["split", "whole"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("heads", "group", "dim"), [(2, 8, 128), (4, 1, 64), (1, 3, 80), (1, 20, 256)])
+def test_the_kernel_reads_what_a_row_sees_and_nothing_else(heads, group, dim, dtype, rows):
+    draw = torch.Generator("cuda").manual_seed(1)
+    query, key, value = (
+        torch.randn(rows, heads, num, dim, device="cuda", dtype=dtype, generator=draw) for num in (group, 1300, 1300)
+    )
+    start = torch.arange(rows, device="cuda") * 1100 // rows
+    slot = torch.tensor([1250], device="cuda")
+    bias, bounds = (make(start, slot, 1300, torch.float32) for make in (attention.bias_of, attention.bounds_of))
+    wanted = attention.products(query.float(), key.float(), value.float(), bias, dim**-0.5)
+    key[:, :, 1251:] = value[:, :, 1251:] = float("nan")
+    for row in range(1, rows):
+        key[row, :, : start[row]] = value[row, :, : start[row]] = float("nan")
+    got = attention.WAYS["kernel"].attend(query, key, value, bounds, dim**-0.5).float()
+    assert float((got - wanted).norm() / wanted.norm()) < 5e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("words", [50, 151_936])
+def test_a_draw_in_one_kernel_is_the_draw(words, dtype):
+    generator = torch.Generator("cuda").manual_seed(1)
+    logits = 4 * torch.randn(40, words, device="cuda", dtype=dtype, generator=generator)
+    noise = torch.empty(40, words, device="cuda").exponential_(generator=generator)
+    scale = torch.full((1,), 1.25, device="cuda")
+    assert draw._has_kernel(logits.device, dtype)
+    wanted, measures = draw.draw(logits.cpu(), scale.cpu(), noise.cpu())
+    token, measured = draw.draw(logits, scale, noise)
+    assert token.tolist() == wanted.tolist()
+    assert torch.allclose(measured.cpu(), measures, atol=1e-3)
+
+
+def test_small_functions_are_one_kernel_for_any_number_of_rows():
+    """Compiled once for one token a row, and once for several; a head's width stays a constant."""
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    for rows, length in ((3, 1), (128, 1), (40, 1), (16, 91), (5, 33)):
+        q, k = (torch.randn(rows, heads, length, 128, device="cuda", dtype=torch.bfloat16) for heads in (16, 2))
+        cos, sin = (torch.randn(rows, 1, length, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        wanted = lean.rotated(*(part.cpu().float() for part in (q, k, cos, sin)))
+        for one, other in zip(lean.rotated(q, k, cos, sin), wanted, strict=True):
+            assert one.is_contiguous() and float((one.cpu().float() - other).norm() / other.norm()) < 5e-3
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 2
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as watched:
+        lean.rotated(q, k, cos, sin)
+        torch.cuda.synchronize()
+    assert sum(one.count for one in watched.key_averages() if "triton" in one.key) == 1
 
 
 def test_a_capture_that_fails_leaves_the_stream_and_the_other_path_in_order(monkeypatch):

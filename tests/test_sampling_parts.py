@@ -12,7 +12,6 @@ from torch.nn.attention import SDPBackend
 from transformers import AutoModelForCausalLM, LlamaConfig, MistralConfig, Qwen3Config, Qwen3ForCausalLM
 
 from corl_core.bench import shapes
-from corl_core.bench.machine import attention_inputs
 from corl_core.config_models import LoraSettings
 from corl_core.training import adapters
 from corl_core.training.sampling import attention, graphs, joined, static
@@ -26,14 +25,13 @@ from corl_core.training.sampling.weights import Unsupported, Weights, require
 def test_ways_of_attention_are_timed_where_they_are_right(monkeypatch):
     """Milliseconds are made up here: a GPU's clock measures them."""
     model = grouped()
-    inputs = attention_inputs(model.config, 3, 8, "cpu", torch.float32)
-    assert [tuple(part.shape) for part in inputs] == [(3, 2, 3, 16), (3, 2, 8, 16), (3, 2, 8, 16), (3, 1, 1, 8)]
-    assert not inputs[3].any()
+    inputs = attention.trial(model.config, 3, 8, "cpu", torch.float32)
+    assert [tuple(part.shape) for part in inputs] == [(3, 2, 3, 16), (3, 2, 8, 16), (3, 2, 8, 16), (3,), (1,)]
     ways = {
-        "products": attention.products,
-        "math": partial(attention.fused, SDPBackend.MATH),
-        "wrong": lambda *inputs: attention.products(*inputs) * 1.1,
-        "broken": lambda *_: (_ for _ in ()).throw(RuntimeError("no kernel")),
+        "products": attention.Way(attention.products),
+        "math": attention.Way(partial(attention.fused, SDPBackend.MATH)),
+        "wrong": attention.Way(lambda *inputs: attention.products(*inputs) * 1.1),
+        "broken": attention.Way(lambda *_: (_ for _ in ()).throw(RuntimeError("no kernel"))),
     }
     speed = iter([3.0, 2.0, 1.0, 0.5])
     monkeypatch.setattr(attention, "WAYS", ways)

@@ -33,16 +33,18 @@ def test_key_heads_that_serve_several_query_heads_are_read_for_each(backend, mon
     """By matrix products, and as torch's fused kernels are asked, by the one that a CPU has too."""
     way = attention.DEFAULT
     if backend is not None:
-        way = "math"
-        call = partial(attention.attend, partial(attention.fused, backend))
+        way, math = "math", attention.Way(partial(attention.fused, backend))
+        call = partial(attention.attend, math.attend)
+        monkeypatch.setitem(attention.WAYS, way, math)
         monkeypatch.setitem(attention.ALL_ATTENTION_FUNCTIONS._global_mapping, attention.implementation(way), call)
     sampler = ids_sampler(grouped(), 20, way=way)
     assert errors(sampler, sampler.sample(ids_of(9, 4), 3, seed=1), 1.0) < 1e-4
 
 
-def test_two_decoders_have_each_their_own_way():
+def test_two_decoders_have_each_their_own_way(monkeypatch):
     model, seen = grouped(), []
     own = attention.ALL_ATTENTION_FUNCTIONS[attention.implementation("products")]
+    monkeypatch.setitem(attention.WAYS, "other", attention.WAYS["products"])
     try:
         attention.ALL_ATTENTION_FUNCTIONS.register(
             attention.implementation("other"), lambda *args, **more: (seen.append(1), own(*args, **more))[1]
@@ -229,8 +231,8 @@ def test_one_completion_of_one_token():
 
 def test_a_step_that_differs_from_the_models_own_forward_is_refused(monkeypatch):
     """Attention over one slot too few."""
-    own = attention.bias_of
-    monkeypatch.setattr(attention, "bias_of", lambda start, slot, length, dtype: own(start + 3, slot, length, dtype))
+    short = attention.Way(attention.products, lambda start, *rest: attention.bias_of(start + 3, *rest))
+    monkeypatch.setitem(attention.WAYS, "products", short)
     with pytest.raises(Unsupported, match="its decode step differs from its forward pass by"):
         ids_sampler(grouped(), 6).sample(ids_of(9), 2, seed=1)
 

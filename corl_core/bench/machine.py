@@ -6,9 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from transformers import PreTrainedConfig
-
-from corl_core.training.sampling import attention
 
 
 def now(device: str) -> float:
@@ -49,18 +46,3 @@ def without_cudnn() -> Iterator[None]:
         yield
     finally:
         torch.backends.cuda.enable_cudnn_sdp(was)
-
-
-def attention_inputs(
-    config: PreTrainedConfig, rows: int, length: int, device: str, dtype: torch.dtype
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
-    """Query, key, value and bias of a decode step, as `attention.milliseconds` takes them."""
-    text = config.get_text_config()
-    heads, kv = text.num_attention_heads, getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    dim = getattr(text, "head_dim", None) or text.hidden_size // heads
-    generator = torch.Generator(device).manual_seed(1)
-    query, key, value = (
-        torch.randn(rows, kv, num, dim, device=device, dtype=dtype, generator=generator) for num in (heads // kv, length, length)
-    )
-    start = torch.zeros(rows, dtype=torch.long, device=device)
-    return query, key, value, attention.bias_of(start, start[:1] + length - 1, length, dtype)

@@ -15,7 +15,7 @@ import torch
 from transformers import BatchEncoding, GenerationConfig, PreTrainedModel
 
 from corl_core.bench import shapes
-from corl_core.bench.machine import attention_inputs, now, read_seconds, reset_peak, without_cudnn
+from corl_core.bench.machine import now, read_seconds, reset_peak, without_cudnn
 from corl_core.bench.telling import versions
 from corl_core.config import ConfigError
 from corl_core.training.rollout import Sampler
@@ -28,7 +28,7 @@ NAMES = {  # what is measured first is the most wanted
     "static": "engine, static path",
     "generate:no-cudnn": "transformers `generate`, without cuDNN's attention",
     "shared": "engine, shared rows",
-    **{f"static:{way}": f"engine, static path, attention by '{way}'" for way in attention.WAYS if way != attention.DEFAULT},
+    **{f"static:{way}": f"engine, static path, attention by '{way}'" for way in attention.WAYS},
 }
 ARMS = {"cpu": ("generate", "static", "shared"), "cuda": ("generate", "static", "generate:no-cudnn", "shared")}  # by default
 GROUP = 8  # completions of a prompt
@@ -108,7 +108,7 @@ def measure(
     say(measured.versions)
     if setting.device == "cuda":
         rows, length = bucket(setting.rows, ROW_UNIT), bucket(setting.prompt_tokens + setting.tokens, SLOT_UNIT)
-        inputs = attention_inputs(model.config, rows, length, setting.device, getattr(torch, setting.dtype))
+        inputs = attention.trial(model.config, rows, length, setting.device, getattr(torch, setting.dtype))
         measured.attention_ms = attention.milliseconds(*inputs)
         del inputs
         say(f"attention, ms a layer: {measured.attention_ms}")
@@ -192,7 +192,7 @@ def _ours(setting: Setting, arm: str, model: PreTrainedModel, tokenizer, prompts
     bf16 = setting.dtype == "bfloat16"
     sampler = Sampler(model, tokenizer, setting.tokens, 1.0, path=path, bf16=bf16)
     if path == "static":
-        sampler.decoder = StaticDecoder(model, bf16=bf16, way=way or attention.DEFAULT)
+        sampler.decoder = StaticDecoder(model, bf16=bf16, way=way or None)
 
     def call(tokens: int) -> list[int]:
         sampler.max_tokens = tokens

@@ -8,7 +8,8 @@ from corl_core.bench.telling import tell, versions
 from corl_core.cli import bench_placement, bench_scale
 from corl_core.cli.runs import add_overrides
 
-ROLLOUT_ARMS = ["generate", "static", "generate:no-cudnn", "shared", "static:efficient", "static:cudnn"]
+WAYS = ("products", "kernel", "efficient", "cudnn")  # to compute attention
+ROLLOUT_ARMS = ["generate", "static", "generate:no-cudnn", "shared", *(f"static:{way}" for way in WAYS)]
 ALONE_STEPS = 6  # of a model of real size: a plain TRL step takes seconds
 
 

@@ -1,13 +1,13 @@
 """How layers run in the update, compiled or not and checkpointed or not; and what else torch compiles: small functions of a
 decode step.
 
-A decoder's layers are one code with different weights, so that code is compiled once and serves all of them; rows of another
-length make it compile once more, for every length. Sampling has its own few kernels and its graphs, and wants the layers as they
+A decoder's layers are one code with different weights, so that code is compiled once and serves all of them, for any rows and
+lengths: a step leaves out rows, and prompts differ. Sampling has its own few kernels and its graphs, and wants the layers as they
 are written (`as_written`). What torch cannot compile it runs as written, with a warning of its own.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from corl_core.training.trainer import CohortTrainer
 
 P, T = ParamSpec("P"), TypeVar("T")
-RECOMPILES = 16  # of one code: rows and lengths, first as they are and then for all, with and without padding and gradients
+RECOMPILES = 16  # of one code: with and without padding and gradients, a single row, layers of other shapes
+SIZES = {2: (0, 1), 3: (0, 1), 4: (0, 2, 3)}  # of a layer's inputs, by their number of dimensions: rows and positions
 
 
 def fit(trainer: "CohortTrainer", grpo: GRPOSettings, num_processes: int) -> None:
@@ -50,7 +51,29 @@ def compile_layers(model: PreTrainedModel, backend: str = "inductor") -> int:
     _settle()
     for layer in layers:
         layer.compile(backend=backend)
+        layer._compiled_call_impl = _of_any_size(layer._compiled_call_impl)
     return len(layers)
+
+
+def _of_any_size(call: Callable[P, T]) -> Callable[P, T]:
+    """A layer's call, compiled at once for other rows and lengths than its first."""
+
+    @functools.wraps(call)
+    def marked(*args: P.args, **kwargs: P.kwargs) -> T:
+        for value in (*args, *kwargs.values()):
+            for tensor in value if isinstance(value, tuple) else (value,):
+                if isinstance(tensor, torch.Tensor):
+                    _vary(tensor, SIZES.get(tensor.dim(), ()))
+        return call(*args, **kwargs)
+
+    return marked
+
+
+def _vary(tensor: torch.Tensor, sizes: Iterable[int]) -> None:
+    """Those of its sizes may be others at the next call; one that is 1 is another code."""
+    for dim in sizes:
+        if dim < tensor.dim() and tensor.shape[dim] > 1:
+            torch._dynamo.maybe_mark_dynamic(tensor, dim)
 
 
 @contextmanager
@@ -66,22 +89,32 @@ def as_written(model: torch.nn.Module) -> Iterator[None]:
             module._compiled_call_impl = call
 
 
-def on_gpu(function: Callable[P, T]) -> Callable[P, T]:
-    """The function as one kernel or few, for tensors on a GPU of any number of rows; as it is written elsewhere. For elementwise
-    operations: how a sum is split would follow from the first sizes that are met, and with it a seed's draws."""
+def on_gpu(*sizes: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """The function as one kernel or few, for tensors on a GPU, whose sizes in the dimensions `sizes` vary; as it is written
+    elsewhere. For elementwise operations: how a sum is split would follow from the first sizes that are met, and with it a
+    seed's draws."""
 
-    @functools.cache
-    def fused() -> Callable[P, T]:
-        if not is_triton_available():
-            return function
-        _settle()
-        return torch.compile(function, dynamic=True)
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @functools.cache
+        def fused() -> Callable[..., T]:
+            if not is_triton_available():
+                return function
+            _settle()
+            options = {"combo_kernels": True} if "combo_kernels" in torch._inductor.list_options() else None
+            return torch.compile(function, options=options)  # several outputs in one kernel
 
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        return (fused() if args[0].is_cuda else function)(*args, **kwargs)
+        @functools.wraps(function)
+        def call(*args: torch.Tensor) -> T:
+            if not args[0].is_cuda:
+                return function(*args)
+            made = fused()
+            for tensor in args:
+                _vary(tensor, sizes)
+            return made(*args)
 
-    return call
+        return call
+
+    return decorate
 
 
 def _settle() -> None:

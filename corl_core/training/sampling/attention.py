@@ -5,15 +5,39 @@ then read once for the whole group and never repeated in memory. There are sever
 decoder has one of them for good, so that a seed draws the same tokens in every process. `bench rollouts` times all of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
+from transformers import PreTrainedConfig
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+from transformers.utils import is_triton_available
 
-Way = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, float], torch.Tensor]
+from corl_core.training.sampling.cache import heads_of
+
+
+def bias_of(start: torch.Tensor, slot: torch.Tensor, length: int, dtype: torch.dtype) -> torch.Tensor:
+    """What is added to the scores, (R, 1, 1, L): 0 from each row's `start` (R,) up to `slot` (1,), else the lowest number."""
+    slots = torch.arange(length, device=start.device)
+    seen = (slots >= start[:, None]) & (slots <= slot)
+    bias = torch.zeros(seen.shape, dtype=dtype, device=start.device).masked_fill_(~seen, torch.finfo(dtype).min)
+    return bias[:, None, None]
+
+
+def bounds_of(start: torch.Tensor, slot: torch.Tensor, length: int, dtype: torch.dtype) -> torch.Tensor:
+    """The same as its first and last slot, (R, 1, 1, 2) int32."""
+    return torch.stack([start, slot.expand_as(start)], 1).int()[:, None, None]
+
+
+class Way(NamedTuple):
+    """`attend` takes queries (R, H, G, D), keys and values (R, H, L, D), the mask that `mask` makes of `start` (R,), `slot` (1,),
+    L and the dtype, and the scale; it returns (R, H, G, D)."""
+
+    attend: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, float], torch.Tensor]
+    mask: Callable[[torch.Tensor, torch.Tensor, int, torch.dtype], torch.Tensor] = bias_of
 
 
 def products(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
@@ -32,18 +56,67 @@ def fused(
         return scaled_dot_product_attention(query, key, value, attn_mask=wide, scale=scale)
 
 
-WAYS: dict[str, Way] = {
-    "products": products,
-    "efficient": partial(fused, SDPBackend.EFFICIENT_ATTENTION),
-    "cudnn": partial(fused, SDPBackend.CUDNN_ATTENTION),
+def kernel(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bounds: torch.Tensor, scale: float) -> torch.Tensor:
+    """The same in one kernel (`attention_kernel.py`)."""
+    from corl_core.training.sampling.attention_kernel import attend
+
+    return attend(query, key, value, bounds, scale)
+
+
+WAYS = {
+    "products": Way(products),
+    "kernel": Way(kernel, bounds_of),
+    "efficient": Way(partial(fused, SDPBackend.EFFICIENT_ATTENTION)),
+    "cudnn": Way(partial(fused, SDPBackend.CUDNN_ATTENTION)),
 }
 DEFAULT = "products"  # it computes every shape and dtype on every device
 TOLERANCE = 0.03  # of a way's output against that of 'products', relative
 
 
+def best(config: PreTrainedConfig, device: torch.device, dtype: torch.dtype) -> str:
+    """The way for a model: the kernel for 16-bit numbers on a GPU, where it computes what it should (it is slower in float32)."""
+    if device.type != "cuda" or dtype.itemsize != 2 or not is_triton_available():
+        return DEFAULT
+    return "kernel" if "kernel" in dict(agreeing(*trial(config, 4, 100, device, dtype))) else DEFAULT
+
+
+def trial(
+    config: PreTrainedConfig, rows: int, length: int, device: torch.device | str, dtype: torch.dtype
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    """What the attention of a model's decode step may be given at its last slot: query, key, value, start, slot."""
+    heads, kv_heads, dim = heads_of(config)
+    draw = torch.Generator(device).manual_seed(1)
+    query, key, value = (
+        torch.randn(rows, kv_heads, num, dim, device=device, dtype=dtype, generator=draw)
+        for num in (heads // kv_heads, length, length)
+    )
+    start = torch.zeros(rows, dtype=torch.long, device=device)
+    return query, key, value, start, start[:1] + length - 1
+
+
+def agreeing(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, start: torch.Tensor, slot: torch.Tensor
+) -> Iterator[tuple[str, Callable[[], torch.Tensor]]]:  # fmt: skip
+    """The ways that give what 'products' does, each as a call. One that fails is left out, whatever its library raises."""
+    inputs = (query, key, value)
+
+    def prepared(way: Way) -> Callable[[], torch.Tensor]:
+        return partial(way.attend, *inputs, way.mask(start, slot, key.shape[2], query.dtype), query.shape[3] ** -0.5)
+
+    wanted = prepared(Way(products))().float()
+    for name, way in WAYS.items():
+        call = prepared(way)
+        try:
+            agrees = float((call().float() - wanted).norm() / wanted.norm()) < TOLERANCE
+        except Exception:
+            continue
+        if agrees:
+            yield name, call
+
+
 def attend(
-    way: Way, module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor,
-    scaling: float | None = None, dropout: float = 0.0, **more: object,
+    way: Callable[..., torch.Tensor], module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+    mask: torch.Tensor, scaling: float | None = None, dropout: float = 0.0, **more: object,
 ) -> tuple[torch.Tensor, None]:  # fmt: skip
     """What transformers calls: `query` (R, heads, 1, D); returns (R, 1, heads, D)."""
     for name in ("softcap", "s_aux", "position_bias"):
@@ -53,7 +126,7 @@ def attend(
     if num != 1:
         raise NotImplementedError(f"attention of {num} tokens at once")
     folded = query.reshape(rows, key.shape[1], heads // key.shape[1], dim)
-    out = way(folded, key, value, bias, dim**-0.5 if scaling is None else scaling)  # (R, H, G, D)
+    out = way(folded, key, value, mask, dim**-0.5 if scaling is None else scaling)  # (R, H, G, D)
     return out.reshape(rows, 1, heads, value.shape[3]), None
 
 
@@ -63,39 +136,28 @@ def implementation(way: str) -> str:
 
 
 for _name, _way in WAYS.items():
-    ALL_ATTENTION_FUNCTIONS.register(implementation(_name), partial(attend, _way))
+    ALL_ATTENTION_FUNCTIONS.register(implementation(_name), partial(attend, _way.attend))
 
 
-def milliseconds(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bias: torch.Tensor) -> dict[str, float]:
-    """Of every way on a GPU's tensors, (R, H, G, D), twice (R, H, L, D) and (R, 1, 1, L). A way that fails, or that gives
-    something else than two matrix products, is left out."""
-    times: dict[str, float] = {}
-    inputs = (query, key, value, bias, query.shape[3] ** -0.5)
-    wanted = products(*inputs).float()
-    for name, way in WAYS.items():
-        try:
-            if float((way(*inputs).float() - wanted).norm() / wanted.norm()) < TOLERANCE:
-                times[name] = _milliseconds(lambda way=way: way(*inputs))
-        except RuntimeError:
-            continue
-    return times
+def milliseconds(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, start: torch.Tensor, slot: torch.Tensor
+) -> dict[str, float]:  # fmt: skip
+    """Of the ways that are right, on a GPU's tensors (`trial`)."""
+    return {name: _milliseconds(call) for name, call in agreeing(query, key, value, start, slot)}
 
 
 def _milliseconds(call: Callable[[], torch.Tensor], repeats: int = 20) -> float:
-    for _ in range(3):
+    """Of a call in a graph, as a decode step is."""
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
         call()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(repeats):
+            call()
+    graph.replay()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
-    for _ in range(repeats):
-        call()
+    graph.replay()
     end.record()
     end.synchronize()
     return start.elapsed_time(end) / repeats
-
-
-def bias_of(start: torch.Tensor, slot: torch.Tensor, length: int, dtype: torch.dtype) -> torch.Tensor:
-    """What is added to the scores, (R, 1, 1, L): 0 from each row's `start` (R,) up to `slot` (1,), else the lowest number."""
-    slots = torch.arange(length, device=start.device)
-    seen = (slots >= start[:, None]) & (slots <= slot)
-    bias = torch.zeros(seen.shape, dtype=dtype, device=start.device).masked_fill_(~seen, torch.finfo(dtype).min)
-    return bias[:, None, None]

@@ -11,7 +11,7 @@ from transformers.cache_utils import CacheLayerMixin
 from corl_core.training.compiled import on_gpu
 
 
-@on_gpu
+@on_gpu(0, 2)
 def write(keys: torch.Tensor, values: torch.Tensor, slot: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
     """`key` and `value` (R, H, 1, D) into that slot (1,) of `keys` and `values` (R, H, L, D)."""
     keys.index_copy_(2, slot, key)
@@ -89,9 +89,15 @@ def _zeros(like: torch.Tensor, rows: int, slots: int) -> torch.Tensor:
     return like.new_zeros((rows, like.shape[1], slots, like.shape[3]))
 
 
+def heads_of(config: PreTrainedConfig) -> tuple[int, int, int]:
+    """Heads, key-value heads and a head's width."""
+    text = config.get_text_config()
+    heads = text.num_attention_heads
+    kv_heads = getattr(text, "num_key_value_heads", None) or heads
+    return heads, kv_heads, getattr(text, "head_dim", None) or text.hidden_size // heads
+
+
 def bytes_a_row(config: PreTrainedConfig, slots: int, dtype: torch.dtype) -> int:
     """Of keys and values, for one row of so many slots."""
-    text = config.get_text_config()
-    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    return 2 * text.num_hidden_layers * heads * dim * slots * dtype.itemsize
+    _, kv_heads, dim = heads_of(config)
+    return 2 * config.get_text_config().num_hidden_layers * kv_heads * dim * slots * dtype.itemsize

@@ -11,16 +11,18 @@ from contextlib import ExitStack, contextmanager
 
 import torch
 from torch.nn.functional import rms_norm, silu
+from transformers import PreTrainedConfig
 
 from corl_core.training.compiled import on_gpu
 from corl_core.training.sampling import joined
+from corl_core.training.sampling.cache import heads_of
 
 ROTARY = "apply_rotary_pos_emb"
 GATED = ("gate_proj", "up_proj", "down_proj", "act_fn")  # as transformers' decoders name them
 TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 4e-3}  # largest difference over the largest value
 
 
-@on_gpu
+@on_gpu(0, 2)
 def rotated(
     q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
@@ -46,7 +48,7 @@ class Rotation:
         return rotated(q, k, cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim))
 
 
-@on_gpu
+@on_gpu(0, 1)
 def gated(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
     return silu(gate) * up
 
@@ -62,7 +64,8 @@ class Lean:
         self._norms = [module for module in model.modules() if type(module) in alike]
         spaces = {type(module).__module__: vars(sys.modules[type(module).__module__]) for module in model.modules()}
         self._spaces = [
-            space for space in spaces.values() if ROTARY in space and _rotation_agrees(space[ROTARY], dtype, parameter.device)
+            space for space in spaces.values()
+            if ROTARY in space and _rotation_agrees(space[ROTARY], model.config, dtype, parameter.device)
         ]
         mlps = {type(module): module for module in model.modules() if _is_gated(module)}
         alike = {kind for kind, mlp in mlps.items() if _gate_agrees(mlp, dtype)}
@@ -132,7 +135,7 @@ def _gate_agrees(mlp: torch.nn.Module, dtype: torch.dtype) -> bool:
     width = getattr(mlp.up_proj, "in_features", None)
     if width is None:
         return False
-    sample = torch.randn(1, 4, width, generator=torch.Generator().manual_seed(0)).to(up.device, dtype)
+    sample = torch.randn(4, 1, width, generator=torch.Generator().manual_seed(0)).to(up.device, dtype)
     return _close(_fused_gate(mlp)(sample), mlp(sample), dtype)
 
 
@@ -141,10 +144,12 @@ def _norm_agrees(norm: torch.nn.Module, dtype: torch.dtype) -> bool:
     return _close(_fused_norm(norm)(sample), norm(sample), dtype)
 
 
-def _rotation_agrees(own: Callable, dtype: torch.dtype, device: torch.device) -> bool:
+def _rotation_agrees(own: Callable, config: PreTrainedConfig, dtype: torch.dtype, device: torch.device) -> bool:
+    """At the sizes that it will have, for which it is compiled here."""
     generator = torch.Generator().manual_seed(0)
-    q, k = (torch.randn(3, heads, 1, 16, generator=generator).to(device, dtype) for heads in (4, 2))
-    angle = torch.randn(3, 1, 8, generator=generator).repeat(1, 1, 2).to(device)
+    heads, kv_heads, dim = heads_of(config)
+    q, k = (torch.randn(3, num, 1, dim, generator=generator).to(device, dtype) for num in (heads, kv_heads))
+    angle = torch.randn(3, 1, dim // 2, generator=generator).repeat(1, 1, 2).to(device)
     cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
     try:
         wanted = own(q, k, cos, sin)

@@ -54,17 +54,18 @@ class StaticDecoder:
 
     def __init__(
         self, model: PreTrainedModel, bf16: bool = False, keep: bool | None = None, tick: Callable[[], None] | None = None,
-        row_unit: int | None = None, check_every: int | None = None, way: str = attention.DEFAULT,
+        row_unit: int | None = None, check_every: int | None = None, way: str | None = None,
     ):  # fmt: skip
         """`bf16`: sample from a bfloat16 copy of float32 weights. `keep`: hold cache and graphs between calls (None: if they are
         small). `tick` is called as it gets on. `check_every`: steps between looks at who has ended, each of which waits for the
-        device. `way`: how attention is computed (`attention.WAYS`). Raises Unsupported."""
+        device. `way`: how attention is computed (`attention.WAYS`; None: as is best). Raises Unsupported."""
         require(model, 0)
-        self.device, self.way = model.device, way
+        self.device = model.device
         self.costs = Costs()
         self._on_gpu = self.device.type == "cuda"
         self._memory = torch.cuda.get_device_properties(self.device).total_memory if self._on_gpu else None
         self._weights = Weights(model, bf16)
+        self.way = way or attention.best(model.config, self.device, self._weights.dtype)
         self._lean = Lean(self._weights.model, self._weights.dtype, self._weights.free)
         self._keep, self._tick = keep, tick or (lambda: None)
         self._row_unit = row_unit or (ROW_UNIT if self._on_gpu else 1)
@@ -189,7 +190,7 @@ class StaticDecoder:
             rows, slots, max_tokens = max(rows, held_rows), max(slots, held_slots), max(max_tokens, self._state.max_tokens)
         self.release()
         cache, state = SlotCache(prefill, rows, slots), State(rows, max_tokens, num_tokens, eos)
-        step = Step(self._weights.model, cache, state, self._weights.dtype)
+        step = Step(self._weights.model, cache, state, self._weights.dtype, self.way)
         run = Graphs(step, state) if self._on_gpu else step
         self._places, self._cache, self._state, self._run = places, cache, state, run  # all or, where memory runs out, none
 
@@ -219,7 +220,7 @@ class StaticDecoder:
         model, rows = self._weights.model, bucket(len(ids) * num_generations, self._row_unit)
         first = self._state.token[: len(ids) * num_generations : num_generations][:at_most]
         wanted = plain_logits(model, ids[:at_most], mask[:at_most], first)
-        step = Step(model, self._cache, self._state, self._weights.dtype)
+        step = Step(model, self._cache, self._state, self._weights.dtype, self.way)
         with self._lean(), decoding(model, self.way):
             got = step.forward(rows, bucket(ids.shape[1] + 1, SLOT_UNIT))
         difference(got[: len(ids) * num_generations : num_generations][:at_most], wanted, self._weights.dtype)

@@ -75,8 +75,10 @@ def decoding(model: PreTrainedModel, way: str) -> Iterator[None]:
 class Step:
     """The step over `rows` rows and the first `length` slots."""
 
-    def __init__(self, model: PreTrainedModel, cache: SlotCache, state: State, dtype: torch.dtype):
+    def __init__(self, model: PreTrainedModel, cache: SlotCache, state: State, dtype: torch.dtype, way: str):
+        """`way`: how attention is computed (`attention.WAYS`)."""
         self._model, self._cache, self._state, self._dtype = model, cache, state, dtype
+        self._mask = attention.WAYS[way].mask
 
     def forward(self, rows: int, length: int) -> torch.Tensor:
         """Logits of the next token, (R, V); the last one's keys and values are in the cache."""
@@ -87,7 +89,7 @@ class Step:
         return type(self._model).forward(
             self._model,
             input_ids=state.token[:rows, None],
-            attention_mask=attention.bias_of(start, state.slot, length, self._dtype),
+            attention_mask=self._mask(start, state.slot, length, self._dtype),
             position_ids=(state.slot - start)[:, None],
             cache=self._cache,
             use_cache=True,
