@@ -1,5 +1,6 @@
 """The forecast's bytes: against real modules, what compiled layers keep, and a real step of the decoder and the trainer."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -31,6 +32,11 @@ def anew():
     torch._dynamo.reset()
 
 
+def as_met(size: int | torch.SymInt) -> int:
+    """What a size was when the layer was compiled, for all sizes."""
+    return size if isinstance(size, int) else size.node.hint
+
+
 def saved_by_a_compiled_layer(dtype: torch.dtype, length: int) -> float:
     """Bytes a token that torch's partitioner, which the compiler on a GPU has too, hands from the forward pass to the backward
     pass; without the layer's output, its input and the weights' casts."""
@@ -40,7 +46,8 @@ def saved_by_a_compiled_layer(dtype: torch.dtype, length: int) -> float:
         outputs = next(iter(reversed(graph.graph.nodes))).args[0]
         given = {node for node in graph.graph.nodes if node.op == "placeholder"}
         kept = [node.meta["val"] for node in outputs[1:] if node is not None and node not in given]
-        found.append(sum(one.nbytes for one in kept if one.shape[0] in (2, 2 * length)))
+        sizes = [([as_met(size) for size in one.shape], one.itemsize) for one in kept if isinstance(one, torch.Tensor)]
+        found.append(sum(math.prod(shape) * size for shape, size in sizes if shape[0] in (2, 2 * length)))
         return graph.forward
 
     backend = aot_autograd(

@@ -16,9 +16,9 @@ import numpy as np
 from corl_core.doctor.machine import SMI, SMI_TIMEOUT_S
 from corl_core.runs.placement import visible_gpus
 
-UPDATE_SHARE = 0.58  # of a GPU's peak in the update's matrix products
+UPDATE_SHARE = 0.57  # of a GPU's peak in the update's matrix products
 AS_WRITTEN = 0.79  # of that speed where layers are not compiled
-DECODE_SHARE = 0.32  # of a GPU's bandwidth in a decode step that is one CUDA graph; measured: 0.32 to 0.34
+DECODE_SHARE = 0.39  # of a GPU's bandwidth in a decode step that is one CUDA graph; measured: 0.37 to 0.40
 KERNEL_S, KERNELS = 3e-6, 12  # assumption: shortest kernel in a graph, and kernels a layer
 CPU_UPDATE_SHARE = 0.25  # assumption: of the measured rate; small matrices and everything between them
 CPU_CALL_S = 0.6e-3  # assumption: a layer's calls in one forward pass, whatever its size

@@ -69,7 +69,7 @@ def decode_s(shape: Shape, holding: Holding, rates: Rates, rows: float, length: 
     """One decode step of `rows` rows whose caches hold `length` tokens."""
     matrices = shape.linear_parameters + shape.vocab * shape.hidden
     read = (matrices * holding.compute + rows * length * cache_bytes(shape, holding.compute)) / rates.bytes
-    logits = 10 * 4 * rows * shape.vocab / (rates.bytes * 5)  # some ten passes over them, at full bandwidth
+    logits = 3 * 4 * rows * shape.vocab / rates.bytes  # they and the noise for the draw, written and read
     return max(2 * rows * matrices / rates.flops, read, shape.layers * rates.layer_s) + logits
 
 
