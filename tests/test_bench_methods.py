@@ -2,7 +2,9 @@
 
 import pytest
 
+from corl_core.bench import demo, methods
 from corl_core.bench.methods import ARMS, ROLLOUTS, Row, chosen, measure, table
+from corl_core.cli import main
 from corl_core.config import ConfigError, load_config
 from corl_core.methods import SIGNALS
 
@@ -44,12 +46,28 @@ def test_the_table_has_mean_and_deviation_over_seeds_and_a_dash_for_what_is_unde
     assert table(rows[:1]).splitlines()[-1] == "| RENT | 1 | 0.60 | 0.20 | 0.50 | – | 0.25 | 0.00 |"
 
 
+def test_a_run_that_fails_leaves_the_others_in_the_table(monkeypatch, tmp_path, capsys):
+    def train(config, runs_dir):
+        if config.method == "ttrl" and config.seed == 1:
+            raise demo.Unfinished("ttrl-1 failed: the disk is full")
+        return config
+
+    monkeypatch.setattr(demo, "_finished_or_trained", train)
+    monkeypatch.setattr(methods, "_row", lambda arm, seed, run: Row(arm.name, run.seed, 0.6, 0.2, 0.5, None, 0.25, 0.0))
+    asked = ["bench", "methods", "--arms", "TTRL", "Intuitor", "--seeds", "0", "1", "--runs", str(tmp_path)]
+    assert main(asked) == 1
+    told = capsys.readouterr()
+    assert [line.split(" | ")[:2] for line in told.out.splitlines()[2:]] == [["| TTRL", "1"], ["| Intuitor", "2"]]
+    assert told.err.strip() == "error: 1 of 4 runs did not finish: ttrl-1 failed: the disk is full"
+    assert main(["bench", "methods", "--arms", "Intuitor", "--runs", str(tmp_path)]) == 0
+
+
 @pytest.mark.training
 def test_a_cell_is_trained_once_and_read_the_next_time(base_models, tmp_path):
     agents = f"agents=[{{name: a, model: {base_models['llama']}}}, {{name: b, model: {base_models['qwen2']}}}]"
     small = [agents, "device=cpu", "grpo.max_steps=2", "eval.every_steps=2", "eval.num_questions=9", "eval.num_samples=2"]
     arms = chosen(["TTRL"])
-    first = measure(arms, [0], tmp_path, small)
-    assert measure(arms, [0], tmp_path, small) == first and len(list(tmp_path.glob("*/run.yaml"))) == 1
+    first = list(measure(arms, [0], tmp_path, small))
+    assert list(measure(arms, [0], tmp_path, small)) == first and len(list(tmp_path.glob("*/run.yaml"))) == 1
     (row,) = first
     assert row.arm == "TTRL" and 0 <= row.accuracy <= 1 and 0 <= row.pseudo_label_accuracy <= 1 and 0 <= row.agreement <= 1

@@ -6,10 +6,11 @@ accuracy on the one operation that the agent's school teaches wrongly.
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from corl_core.config import RunConfig, load_config
 from corl_core.runs import launch
@@ -17,6 +18,7 @@ from corl_core.runs.folder import Run, all_runs
 from corl_core.runs.results import results
 from corl_core.tiny_names import find_school, is_tiny, parse_tiny
 
+T = TypeVar("T")
 POLL_S = 0.5
 PRESETS = ("demo", "demo-pair", "demo-same-family", "demo-ttrl", "demo-ground-truth", "demo-hurts")
 
@@ -36,16 +38,36 @@ class Row:
     slip_final: float | None
 
 
-def measure(presets: list[str], seeds: list[int], runs_dir: Path, overrides: list[str], jobs: int = 1) -> list[Row]:
+class Unfinished(RuntimeError):
+    """Some runs did not finish; which and why."""
+
+
+def measure(presets: list[str], seeds: list[int], runs_dir: Path, overrides: list[str], jobs: int = 1) -> Iterator[Row]:
     """Trains every preset with every seed, `jobs` runs at a time; a cell that has finished before is not trained again."""
-    configs = [load_config(preset, [f"seed={seed}", *overrides]) for preset in presets for seed in seeds]
-    return [_row(run, agent.name) for run in train_all(configs, runs_dir, jobs) for agent in run.config.agents]
+    cells = [(preset, load_config(preset, [f"seed={seed}", *overrides])) for preset in presets for seed in seeds]
+    for _, run in train_all(cells, runs_dir, jobs):
+        yield from (_row(run, agent.name) for agent in run.config.agents)
 
 
-def train_all(configs: Sequence[RunConfig], runs_dir: Path, jobs: int) -> list[Run]:
-    """A finished run of each configuration, `jobs` at a time; one that has finished before is taken as it is."""
+def train_all(cells: Sequence[tuple[T, RunConfig]], runs_dir: Path, jobs: int) -> Iterator[tuple[T, Run]]:
+    """A finished run of each configuration, `jobs` at a time; one that has finished before is taken as it is. A run that fails
+    leaves the others alone; after the last one Unfinished is raised."""
+    failures = []
     with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(lambda config: _finished(config, runs_dir) or _train(config, runs_dir), configs))
+        training = [(of, pool.submit(_finished_or_trained, config, runs_dir)) for of, config in cells]
+        for of, one in training:
+            try:
+                run = one.result()
+            except Unfinished as error:
+                failures.append(str(error))
+            else:
+                yield of, run
+    if failures:
+        raise Unfinished(f"{len(failures)} of {len(cells)} runs did not finish: {'; '.join(failures)}")
+
+
+def _finished_or_trained(config: RunConfig, runs_dir: Path) -> Run:
+    return _finished(config, runs_dir) or _train(config, runs_dir)
 
 
 def _finished(config: RunConfig, runs_dir: Path) -> Run | None:
@@ -57,7 +79,7 @@ def _train(config: RunConfig, runs_dir: Path) -> Run:
     while not (status := run.status()).final:
         time.sleep(POLL_S)
     if status.state != "finished":
-        raise RuntimeError(f"{run.id} {status.state}: {status.reason}")
+        raise Unfinished(f"{run.id} {status.state}: {status.reason}")
     return run
 
 

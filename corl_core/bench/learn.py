@@ -10,7 +10,7 @@ import json
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,12 +53,14 @@ class Row:
     run_s: float  # from the launch to the end
 
 
-def measure(check: Check, runs_dir: Path, overrides: list[str], methods: Sequence[str] = (*METHODS,), jobs: int = 1) -> list[Row]:
+def measure(
+    check: Check, runs_dir: Path, overrides: list[str], methods: Sequence[str] = (*METHODS,), jobs: int = 1
+) -> Iterator[Row]:
     """Warms up, then trains every method, `jobs` runs at a time. Raises ConfigError."""
     folders = warm_up(check)
-    configs = [configuration(check, folders, method, overrides) for method in methods]
-    runs = train_all(configs, runs_dir, jobs)
-    return [_row(run, method, school) for run, method in zip(runs, methods, strict=True) for school in folders]
+    cells = [(method, configuration(check, folders, method, overrides)) for method in methods]
+    for method, run in train_all(cells, runs_dir, jobs):
+        yield from (_row(run, method, school) for school in folders)
 
 
 def warm_up(check: Check) -> dict[str, str]:

@@ -5,7 +5,7 @@ completions a question), with the same questions, base models, evaluation and op
 """
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,12 +74,14 @@ class Row:
     collapsed: float  # share of agents whose accuracy ended below half of the base model's
 
 
-def measure(arms: Sequence[Arm], seeds: Sequence[int], runs_dir: Path, overrides: list[str], jobs: int = 1) -> list[Row]:
+def measure(arms: Sequence[Arm], seeds: Sequence[int], runs_dir: Path, overrides: list[str], jobs: int = 1) -> Iterator[Row]:
     """Trains every arm with every seed, `jobs` runs at a time; a cell that has finished before is not trained again."""
-    cells = [(arm, seed) for arm in arms for seed in seeds]
-    configs = [load_config(arm.preset, [f"name={arm.name}", f"seed={seed}", *arm.overrides, *overrides]) for arm, seed in cells]
-    runs = train_all(configs, runs_dir, jobs)
-    return [_row(arm, seed, run) for (arm, seed), run in zip(cells, runs, strict=True)]
+    cells = [
+        ((arm, seed), load_config(arm.preset, [f"name={arm.name}", f"seed={seed}", *arm.overrides, *overrides]))
+        for arm in arms for seed in seeds
+    ]  # fmt: skip
+    for (arm, seed), run in train_all(cells, runs_dir, jobs):
+        yield _row(arm, seed, run)
 
 
 def chosen(names: Sequence[str] | None) -> list[Arm]:

@@ -9,7 +9,7 @@ mean absolute error. Beside the theory stand simple rules that need no theory, r
 import json
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -68,12 +68,14 @@ class Row:
 
 def measure(
     bases: Sequence[dict], seeds: Sequence[int], num_rings: int, runs_dir: Path, overrides: list[str], jobs_at_once: int = 1
-) -> list[Row]:
+) -> Iterator[Row]:
     """Samples, predicts, and trains every cohort that has not finished before, `jobs_at_once` runs at a time."""
-    cells = [(seed, cohort, answers) for seed in seeds for cohort, answers in _predict(bases, seed, num_rings, runs_dir)]
-    configs = [training(bases, seed, cohort.models, overrides) for seed, cohort, _ in cells]
-    runs = train_all(configs, runs_dir, jobs_at_once)
-    return [_row(seed, cohort, answers, run) for (seed, cohort, answers), run in zip(cells, runs, strict=True)]
+    cells = [
+        ((seed, cohort, answers), training(bases, seed, cohort.models, overrides))
+        for seed in seeds for cohort, answers in _predict(bases, seed, num_rings, runs_dir)
+    ]  # fmt: skip
+    for (seed, cohort, answers), run in train_all(cells, runs_dir, jobs_at_once):
+        yield _row(seed, cohort, answers, run)
 
 
 def training(bases: Sequence[dict], seed: int, models: Sequence[str], overrides: Iterable[str] = ()) -> RunConfig:

@@ -2,12 +2,16 @@
 
 import argparse
 import json
+import sys
+from collections.abc import Iterable
 from dataclasses import asdict
+from typing import TypeVar
 
 from corl_core.bench.telling import tell, versions
 from corl_core.cli import bench_placement, bench_scale
 from corl_core.cli.runs import add_overrides
 
+T = TypeVar("T")
 WAYS = ("products", "kernel", "efficient", "cudnn")  # to compute attention
 ROLLOUT_ARMS = ["generate", "static", "generate:no-cudnn", "shared", *(f"static:{way}" for way in WAYS)]
 ALONE_STEPS = 6  # of a model of real size: a plain TRL step takes seconds
@@ -73,30 +77,45 @@ def _demo(arguments: argparse.Namespace) -> int:
     from corl_core.bench import demo
 
     presets = arguments.presets or list(demo.PRESETS)
-    rows = demo.measure(presets, arguments.seeds, arguments.runs, arguments.overrides, arguments.jobs)
+    rows, code = _all_that_finish(demo.measure(presets, arguments.seeds, arguments.runs, arguments.overrides, arguments.jobs))
     print(json.dumps([asdict(row) for row in rows]) if arguments.json else demo.table(rows))
-    return 0
+    return code
+
+
+def _all_that_finish(measured: Iterable[T]) -> tuple[list[T], int]:
+    """Rows, and the exit code: 1 where some runs did not finish, which is told."""
+    from corl_core.bench.demo import Unfinished
+
+    rows: list[T] = []
+    try:
+        rows.extend(measured)
+    except Unfinished as error:
+        print(f"error: {error}", file=sys.stderr)
+        return rows, 1
+    return rows, 0
 
 
 def _methods(arguments: argparse.Namespace) -> int:
     from corl_core.bench import methods
 
     arms = methods.chosen(arguments.arms)
-    rows = methods.measure(arms, arguments.seeds, arguments.runs, arguments.overrides, arguments.jobs)
+    rows, code = _all_that_finish(methods.measure(arms, arguments.seeds, arguments.runs, arguments.overrides, arguments.jobs))
     print(json.dumps([asdict(row) for row in rows]) if arguments.json else methods.table(rows))
-    return 0
+    return code
 
 
 def _pairs(arguments: argparse.Namespace) -> int:
     from corl_core.bench import pairs
 
     bases = pairs.BASES[: arguments.models]
-    rows = pairs.measure(bases, arguments.seeds, arguments.rings, arguments.runs, arguments.overrides, arguments.jobs)
+    rows, code = _all_that_finish(
+        pairs.measure(bases, arguments.seeds, arguments.rings, arguments.runs, arguments.overrides, arguments.jobs)
+    )
     if arguments.json:
         print(json.dumps({"cohorts": [asdict(row) for row in rows], "checks": [asdict(check) for check in pairs.checks(rows)]}))
     else:
         print(pairs.table(rows))
-    return 0
+    return code
 
 
 def _engine(arguments: argparse.Namespace) -> int:
@@ -171,6 +190,6 @@ def _learn(arguments: argparse.Namespace) -> int:
     check = learn.Check(
         arguments.model, arguments.gguf_file, arguments.steps, arguments.warm_up_steps, arguments.device, arguments.seed
     )  # fmt: skip
-    rows = learn.measure(check, arguments.runs, arguments.overrides, arguments.methods, arguments.jobs)
+    rows, code = _all_that_finish(learn.measure(check, arguments.runs, arguments.overrides, arguments.methods, arguments.jobs))
     print(json.dumps([asdict(row) for row in rows]) if arguments.json else learn.table(check, rows))
-    return 0
+    return code
