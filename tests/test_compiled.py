@@ -20,6 +20,7 @@ from corl_core.bench.rollouts import Ids
 from corl_core.config_sections import GRPOSettings
 from corl_core.training import adapters, compiled
 from corl_core.training.rollout import Sampler
+from corl_core.training.sampling import lean
 from corl_core.training.trainer import CohortTrainer, grpo_arguments
 
 
@@ -115,7 +116,7 @@ def test_layers_are_compiled_once_for_all_sizes():
     backend = aot_autograd(fw_compiler=note, bw_compiler=lambda graph, inputs: graph.forward)
     compiled.compile_layers(model, backend)
     for _ in range(40):
-        rows, is_padded, learns = draw.choice([1, *range(2, 16)]), draw.random() < 0.5, draw.random() < 0.8
+        rows, is_padded, learns = draw.randint(1, 15), draw.random() < 0.5, draw.random() < 0.8
         kinds.append((rows == 1, is_padded, learns))
         ids = torch.randint(3, 20, (rows, draw.randint(8, 24)))
         mask = torch.ones_like(ids)
@@ -123,6 +124,25 @@ def test_layers_are_compiled_once_for_all_sizes():
         with torch.set_grad_enabled(learns):
             model(input_ids=ids, attention_mask=mask, use_cache=False)
     assert len(set(kinds[1:])) > 5 and 4 <= len(made) == len(set(made)) < compiled.RECOMPILES
+
+
+def test_small_functions_are_compiled_for_any_rows_and_for_each_width(monkeypatch):
+    """Two models of different heads, each with one token a row and with several: four codes, in which no width is a variable."""
+    made = []
+
+    def note(graph, inputs):
+        made.append([size for one in inputs if isinstance(one, torch.Tensor) for size in one.shape[1::2]])
+        return graph.forward
+
+    function = torch.compile(lean.rotated.__wrapped__, backend=note)
+    for _ in range(2):
+        for heads, width in ((16, 128), (12, 64)):
+            for rows, length in ((3, 1), (128, 1), (40, 1), (16, 91), (5, 33)):
+                parts = [torch.randn(rows, num, length, width) for num in (heads, 2, 1, 1)]
+                for part in parts:
+                    compiled._vary(part, (0, 2), others=False)
+                assert torch.allclose(function(*parts)[0], lean.rotated(*parts)[0], atol=1e-5)
+    assert len(made) == 4 and all(isinstance(size, int) for sizes in made for size in sizes)
 
 
 def large(monkeypatch, on_gpu: bool):

@@ -153,7 +153,7 @@ def test_a_decode_step_reads_the_weights_or_waits_for_its_kernels():
     shape = from_config(shapes.SHAPES["qwen2.5-3b"], "3b")
     rates = Rates("made up", flops=1e18, bytes=1e12, layer_s=1e-6, known_from="")
     matrices = 2_774_532_096 + 151_936 * 2048  # 36 layers of 77,070,336, and the head
-    # 2 bytes each at 1e12 bytes/s, one row without a cache; its logits, ten passes of 4 bytes at 5e12 bytes/s
+    # 2 bytes each at 1e12 bytes/s, one row without a cache; its logits, three passes of 4 bytes at 1e12 bytes/s
     assert decode_s(shape, Holding(2, 2), rates, 1, 0) == pytest.approx((2 * matrices + 12 * 151_936) / 1e12)
     slow = replace(rates, layer_s=1e-3)
     assert decode_s(shape, Holding(2, 2), slow, 1, 0) == pytest.approx(36e-3, rel=1e-3)

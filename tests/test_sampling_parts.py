@@ -16,6 +16,7 @@ from corl_core.config_models import LoraSettings
 from corl_core.training import adapters
 from corl_core.training.sampling import attention, graphs, joined, static
 from corl_core.training.sampling.buckets import CACHE_FRAC, KEPT_FRAC, bucket, prompts_at_once, rows_for
+from corl_core.training.sampling.cache import heads_of
 from corl_core.training.sampling.draw import draw
 from corl_core.training.sampling.lean import Lean, Rotation
 from corl_core.training.sampling.step import State
@@ -25,7 +26,7 @@ from corl_core.training.sampling.weights import Unsupported, Weights, require
 def test_ways_of_attention_are_timed_where_they_are_right(monkeypatch):
     """Milliseconds are made up here: a GPU's clock measures them."""
     model = grouped()
-    inputs = attention.trial(model.config, 3, 8, "cpu", torch.float32)
+    inputs = attention.trial(heads_of(model.config), 3, 8, "cpu", torch.float32)
     assert [tuple(part.shape) for part in inputs] == [(3, 2, 3, 16), (3, 2, 8, 16), (3, 2, 8, 16), (3,), (1,)]
     ways = {
         "products": attention.Way(attention.products),
@@ -36,7 +37,8 @@ def test_ways_of_attention_are_timed_where_they_are_right(monkeypatch):
     speed = iter([3.0, 2.0, 1.0, 0.5])
     monkeypatch.setattr(attention, "WAYS", ways)
     monkeypatch.setattr(attention, "_milliseconds", lambda call: (call(), next(speed))[1])
-    assert attention.milliseconds(*inputs) == {"products": 3.0, "math": 2.0}
+    with pytest.warns(UserWarning, match=r"attention by 'broken' fails here and is left out: RuntimeError\('no kernel'\)"):
+        assert attention.milliseconds(*inputs) == {"products": 3.0, "math": 2.0}
 
 
 def test_a_draw_is_the_winner_of_the_race_and_what_is_measured_is_its_distribution():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from sampling_models import errors, grouped, ids_of, ids_sampler, make
 from torch.nn.attention import SDPBackend
-from transformers import GenerationConfig
+from transformers import AutoModelForCausalLM, GenerationConfig, MiniCPM3Config
 
 from corl_core.training import families
 from corl_core.training.rollout import Sampler
@@ -39,6 +39,35 @@ def test_key_heads_that_serve_several_query_heads_are_read_for_each(backend, mon
         monkeypatch.setitem(attention.ALL_ATTENTION_FUNCTIONS._global_mapping, attention.implementation(way), call)
     sampler = ids_sampler(grouped(), 20, way=way)
     assert errors(sampler, sampler.sample(ids_of(9, 4), 3, seed=1), 1.0) < 1e-4
+
+
+def test_a_way_that_cannot_do_what_attention_is_given_is_left_for_products(monkeypatch):
+    """Values narrower than keys, in multi-head latent attention, which a model's configuration does not tell of."""
+    torch.manual_seed(0)
+    config = MiniCPM3Config(
+        vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4,
+        q_lora_rank=16, kv_lora_rank=16, qk_rope_head_dim=16, qk_nope_head_dim=16, v_head_dim=16, eos_token_id=None,
+    )  # fmt: skip
+    widths = []
+
+    def picky(query, key, value, *rest):
+        widths.append((key.shape[3], value.shape[3]))
+        if key.shape[3] != value.shape[3]:
+            raise ValueError("values as wide as keys")
+        return attention.products(query, key, value, *rest)
+
+    monkeypatch.setitem(attention.WAYS, "picky", attention.Way(picky))
+    call = partial(attention.attend, picky)
+    monkeypatch.setitem(attention.ALL_ATTENTION_FUNCTIONS._global_mapping, attention.implementation("picky"), call)
+    monkeypatch.setattr(attention, "best", lambda *_: "picky")
+    latent, plain = (ids_sampler(model, 9) for model in (AutoModelForCausalLM.from_config(config).eval(), grouped()))
+    with pytest.warns(UserWarning, match="attention by 'picky' fails here and is left out: ValueError"):
+        samples = latent.sample(ids_of(9, 4), 3, seed=1)
+    assert errors(latent, samples, 1.0) < 1e-4 and latent.decoder.way == "products" and widths == [(32, 16)]
+    assert latent.sample(ids_of(9, 4), 3, seed=1) == samples
+    assert errors(plain, plain.sample(ids_of(9, 4), 3, seed=1), 1.0) < 1e-4 and plain.decoder.way == "picky"
+    with pytest.raises(ValueError, match="values as wide as keys"):
+        ids_sampler(latent.model, 9, way="picky").sample(ids_of(9), 1, seed=1)
 
 
 def test_two_decoders_have_each_their_own_way(monkeypatch):

@@ -21,6 +21,7 @@ from corl_core.config import ConfigError
 from corl_core.training.rollout import Sampler
 from corl_core.training.sampling import attention
 from corl_core.training.sampling.buckets import ROW_UNIT, SLOT_UNIT, bucket
+from corl_core.training.sampling.cache import heads_of
 from corl_core.training.sampling.static import StaticDecoder
 
 NAMES = {  # what is measured first is the most wanted
@@ -108,7 +109,7 @@ def measure(
     say(measured.versions)
     if setting.device == "cuda":
         rows, length = bucket(setting.rows, ROW_UNIT), bucket(setting.prompt_tokens + setting.tokens, SLOT_UNIT)
-        inputs = attention.trial(model.config, rows, length, setting.device, getattr(torch, setting.dtype))
+        inputs = attention.trial(heads_of(model.config), rows, length, setting.device, getattr(torch, setting.dtype))
         measured.attention_ms = attention.milliseconds(*inputs)
         del inputs
         say(f"attention, ms a layer: {measured.attention_ms}")

@@ -7,7 +7,7 @@ are written (`as_written`). What torch cannot compile it runs as written, with a
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -69,10 +69,14 @@ def _of_any_size(call: Callable[P, T]) -> Callable[P, T]:
     return marked
 
 
-def _vary(tensor: torch.Tensor, sizes: Iterable[int]) -> None:
-    """Those of its sizes may be others at the next call; one that is 1 is another code."""
-    for dim in sizes:
-        if dim < tensor.dim() and tensor.shape[dim] > 1:
+def _vary(tensor: torch.Tensor, sizes: Collection[int], others: bool = True) -> None:
+    """Those of its sizes may be others at the next call; one that is 1 is another code. `others`: whether the rest may turn out
+    to vary, too; else each of them is another code."""
+    for dim in range(tensor.dim()):
+        if dim not in sizes:
+            if not others:
+                torch._dynamo.mark_static(tensor, dim)
+        elif tensor.shape[dim] > 1:
             torch._dynamo.maybe_mark_dynamic(tensor, dim)
 
 
@@ -90,7 +94,7 @@ def as_written(model: torch.nn.Module) -> Iterator[None]:
 
 
 def on_gpu(*sizes: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """The function as one kernel or few, for tensors on a GPU, whose sizes in the dimensions `sizes` vary; as it is written
+    """The function as one kernel or few, for tensors on a GPU whose sizes vary in the dimensions `sizes` alone; as it is written
     elsewhere. For elementwise operations: how a sum is split would follow from the first sizes that are met, and with it a
     seed's draws."""
 
@@ -109,7 +113,7 @@ def on_gpu(*sizes: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
                 return function(*args)
             made = fused()
             for tensor in args:
-                _vary(tensor, sizes)
+                _vary(tensor, sizes, others=False)
             return made(*args)
 
         return call

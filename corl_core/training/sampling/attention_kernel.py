@@ -76,7 +76,9 @@ def _combine(
 
 def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bounds: torch.Tensor, scale: float) -> torch.Tensor:
     """`query` (R, H, G, D), `key` and `value` (R, H, L, D), `bounds` (R, 1, 1, 2) int32: the first and the last slot that a row
-    sees, of which there is at least one. Returns (R, H, G, D)."""
+    sees, of which there is at least one. Returns (R, H, G, D). Raises NotImplementedError for values of another width."""
+    if not query.shape[3] == key.shape[3] == value.shape[3]:
+        raise NotImplementedError(f"attention with values {value.shape[3]} wide, and keys {key.shape[3]}")
     rows, heads, group, dim = query.shape
     query, key, value = (part if part.stride(3) == 1 else part.contiguous() for part in (query, key, value))
     out = torch.empty_like(query, memory_format=torch.contiguous_format)

@@ -4,6 +4,8 @@ Prompts are padded on the left, so every row writes the same slot at the same st
 length is its bucket; what lies beyond the current slot is masked.
 """
 
+from typing import NamedTuple
+
 import torch
 from transformers import Cache, DynamicCache, PreTrainedConfig
 from transformers.cache_utils import CacheLayerMixin
@@ -89,15 +91,24 @@ def _zeros(like: torch.Tensor, rows: int, slots: int) -> torch.Tensor:
     return like.new_zeros((rows, like.shape[1], slots, like.shape[3]))
 
 
-def heads_of(config: PreTrainedConfig) -> tuple[int, int, int]:
-    """Heads, key-value heads and a head's width."""
+class Heads(NamedTuple):
+    """How many there are, of queries and of keys and values, and how wide a key and a value are."""
+
+    query: int
+    kv: int
+    key_dim: int
+    value_dim: int
+
+
+def heads_of(config: PreTrainedConfig) -> Heads:
+    """By a model's configuration; where it keeps keys and values in another form, attention is given others."""
     text = config.get_text_config()
     heads = text.num_attention_heads
-    kv_heads = getattr(text, "num_key_value_heads", None) or heads
-    return heads, kv_heads, getattr(text, "head_dim", None) or text.hidden_size // heads
+    dim = getattr(text, "head_dim", None) or text.hidden_size // heads
+    return Heads(heads, getattr(text, "num_key_value_heads", None) or heads, dim, dim)
 
 
 def bytes_a_row(config: PreTrainedConfig, slots: int, dtype: torch.dtype) -> int:
     """Of keys and values, for one row of so many slots."""
-    _, kv_heads, dim = heads_of(config)
-    return 2 * config.get_text_config().num_hidden_layers * kv_heads * dim * slots * dtype.itemsize
+    heads = heads_of(config)
+    return config.get_text_config().num_hidden_layers * heads.kv * (heads.key_dim + heads.value_dim) * slots * dtype.itemsize

@@ -6,6 +6,7 @@ outside, so that the draw can be captured in a graph and still follow from the s
 
 import functools
 import math
+import warnings
 
 import torch
 from transformers.utils import is_triton_available
@@ -17,8 +18,8 @@ def draw(
     logits: torch.Tensor, inverse_temperature: torch.Tensor, noise: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """From `logits` (R, V), `inverse_temperature` (1,) float32 and `noise` (R, V) of Exp(1): tokens (R,) and, float32, their
-    log-probability, the entropy and the self-certainty (nats) of the distribution: (3, R). `noise` is overwritten."""
-    if logits.is_cuda and _has_kernel(logits.device, logits.dtype):
+    log-probability, the entropy and the self-certainty (nats) of the distribution: (3, R). `noise` may be overwritten."""
+    if has_kernel(logits.device, logits.dtype):
         from corl_core.training.sampling import draw_kernel
 
         return draw_kernel.draw(logits, inverse_temperature, noise)
@@ -41,9 +42,10 @@ def _draw(logits: torch.Tensor, inverse_temperature: torch.Tensor, noise: torch.
 
 
 @functools.cache
-def _has_kernel(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether the kernel computes what it should there; where it fails, whatever Triton raises, it is not used."""
-    if not is_triton_available():
+def has_kernel(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether the kernel computes what it should there. Where it fails, whatever Triton raises but for want of memory, it is not
+    used."""
+    if device.type != "cuda" or not is_triton_available():
         return False
     from corl_core.training.sampling import draw_kernel
 
@@ -53,6 +55,9 @@ def _has_kernel(device: torch.device, dtype: torch.dtype) -> bool:
     scale = torch.full((1,), 0.8, device=device)
     try:
         (token, measured), (wanted, measures) = draw_kernel.draw(logits, scale, noise), _draw(logits, scale, noise.clone())
-    except Exception:
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:
+        warnings.warn(f"the kernel for a draw fails here and is not used: {error!r}", stacklevel=2)
         return False
     return bool((token == wanted).all()) and torch.allclose(measured, measures, atol=1e-3)

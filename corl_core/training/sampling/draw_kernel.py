@@ -18,7 +18,7 @@ BLOCK = 2048  # words at once
 def _draw(
     logits, inverse_temperature, noise, token, measured, num_words, log_words, row_stride, noise_stride, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """One row. `measured` is (3, rows)."""
+    """One row. `measured` is (3, rows). A lane's sums are of exp(logit - top), and of that times (logit - top)."""
     row = tl.program_id(0).to(tl.int64)
     lane, scale = tl.arange(0, BLOCK), tl.load(inverse_temperature)
     logits += row * row_stride
@@ -34,20 +34,21 @@ def _draw(
         place, best = tl.where(score > best, word, place), tl.maximum(score, best)
         higher = tl.where(is_word, tl.maximum(top, logit), top)
         fade, weight = tl.exp(top - higher), tl.where(is_word, tl.exp(logit - higher), 0.0)
+        below = tl.where(weight > 0, weight * (logit - higher), 0.0)
+        products = (products + total * (top - higher)) * fade + below
         total = total * fade + weight
-        products = products * fade + tl.where(weight > 0, weight * logit, 0.0)
         plain += logit
         top = higher
     winner = tl.min(tl.where(best == tl.max(best, 0), place, num_words), 0)
     highest = tl.max(top, 0)
     fade = tl.exp(top - highest)
     whole = tl.sum(total * fade, 0)
-    log_sum = highest + tl.log(whole)
+    log_whole, product = tl.log(whole), tl.sum((products + total * (top - highest)) * fade, 0)
     rows = tl.num_programs(0)
     tl.store(token + row, winner.to(tl.int64))
-    tl.store(measured + row, tl.load(logits + winner).to(tl.float32) * scale - log_sum)
-    tl.store(measured + rows + row, log_sum - tl.sum(products * fade, 0) / whole)
-    tl.store(measured + 2 * rows + row, log_sum - tl.sum(plain, 0) / num_words - log_words)
+    tl.store(measured + row, tl.load(logits + winner).to(tl.float32) * scale - highest - log_whole)
+    tl.store(measured + rows + row, log_whole - product / whole)
+    tl.store(measured + 2 * rows + row, highest + log_whole - tl.sum(plain, 0) / num_words - log_words)
 
 
 def draw(

@@ -146,10 +146,9 @@ def _norm_agrees(norm: torch.nn.Module, dtype: torch.dtype) -> bool:
 
 def _rotation_agrees(own: Callable, config: PreTrainedConfig, dtype: torch.dtype, device: torch.device) -> bool:
     """At the sizes that it will have, for which it is compiled here."""
-    generator = torch.Generator().manual_seed(0)
-    heads, kv_heads, dim = heads_of(config)
-    q, k = (torch.randn(3, num, 1, dim, generator=generator).to(device, dtype) for num in (heads, kv_heads))
-    angle = torch.randn(3, 1, dim // 2, generator=generator).repeat(1, 1, 2).to(device)
+    generator, heads = torch.Generator().manual_seed(0), heads_of(config)
+    q, k = (torch.randn(3, num, 1, heads.key_dim, generator=generator).to(device, dtype) for num in (heads.query, heads.kv))
+    angle = torch.randn(3, 1, heads.key_dim // 2, generator=generator).repeat(1, 1, 2).to(device)
     cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
     try:
         wanted = own(q, k, cos, sin)

@@ -15,23 +15,14 @@ from transformers import BatchEncoding, PreTrainedModel
 from corl_core.training.compiled import as_written
 from corl_core.training.sampling import attention
 from corl_core.training.sampling.buckets import KEPT_FRAC, ROW_UNIT, SLOT_UNIT, bucket, prompts_at_once, rows_for
-from corl_core.training.sampling.cache import SlotCache, bytes_a_row
+from corl_core.training.sampling.cache import SlotCache, bytes_a_row, heads_of
 from corl_core.training.sampling.check import difference, plain_logits
-from corl_core.training.sampling.draw import draw
+from corl_core.training.sampling.draw import draw, has_kernel
+from corl_core.training.sampling.drawn import Drawn, together
 from corl_core.training.sampling.graphs import Graphs
 from corl_core.training.sampling.lean import Lean
 from corl_core.training.sampling.step import State, Step, decoding
 from corl_core.training.sampling.weights import Unsupported, Weights, require
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """N rollouts: tokens (N, T) and measures (3, N, T), of which `lengths` (N,) count; whether the end token was drawn (N,)."""
-
-    tokens: torch.Tensor
-    measured: torch.Tensor
-    lengths: torch.Tensor
-    finished: torch.Tensor
 
 
 @dataclass
@@ -60,12 +51,11 @@ class StaticDecoder:
         small). `tick` is called as it gets on. `check_every`: steps between looks at who has ended, each of which waits for the
         device. `way`: how attention is computed (`attention.WAYS`; None: as is best). Raises Unsupported."""
         require(model, 0)
-        self.device = model.device
+        self.device, self.way, self._may_choose = model.device, way, way is None
         self.costs = Costs()
         self._on_gpu = self.device.type == "cuda"
         self._memory = torch.cuda.get_device_properties(self.device).total_memory if self._on_gpu else None
         self._weights = Weights(model, bf16)
-        self.way = way or attention.best(model.config, self.device, self._weights.dtype)
         self._lean = Lean(self._weights.model, self._weights.dtype, self._weights.free)
         self._keep, self._tick = keep, tick or (lambda: None)
         self._row_unit = row_unit or (ROW_UNIT if self._on_gpu else 1)
@@ -111,7 +101,7 @@ class StaticDecoder:
         self.costs = Costs()
         at_once = self._prompts_at_once(len(ids), num_generations, ids.shape[1] + max_tokens)
         try:
-            return _together([
+            return together([
                 self._sample(some, seen, num_generations, generator, max_tokens, temperature, eos)
                 for some, seen in zip(ids.split(at_once), mask.split(at_once), strict=True)
             ])  # fmt: skip
@@ -129,6 +119,7 @@ class StaticDecoder:
             f"logits and state {costs.state_bytes / 2**30:.2f} GiB",
             f"bfloat16 copy of the weights {costs.copy_bytes / 2**30:.2f} GiB" if costs.copy_bytes else "no copy of the weights",
             f"attention by '{self.way}'",
+            f"a draw in {'one kernel' if has_kernel(self.device, self._weights.dtype) else 'several'}",
             f"fewer kernels for {', '.join(self._lean.parts) or 'nothing'} ({costs.joined_bytes / 2**30:.2f} GiB)",
         ]
         if self.goes > 1:
@@ -153,13 +144,16 @@ class StaticDecoder:
         with self._lean():
             out = self._prefill(ids, mask)
         logits = out.logits[:, -1]
+        self.way = self.way or attention.best(heads_of(self._weights.model.config), self.device, self._weights.dtype)
         self._make(out.cache, len(ids) * num_generations, ids.shape[1] + max_tokens, max_tokens, logits.shape[-1], eos)
         self._begin(mask, num_generations, temperature)
         self._cache.fill(out.cache, num_generations)
         self._first_token(logits, num_generations, generator)
         del out, logits
         if not self._is_checked:
-            self._check(ids, mask, num_generations)
+            self._settle_way(ids, mask, num_generations)
+        if self._run is None:
+            self._run = Graphs(self._step(), self._state) if self._on_gpu else self._step()
         middle = self._now()
         with self._lean(), decoding(self._weights.model, self.way):
             drawn_tokens = self._decode(len(ids) * num_generations, ids.shape[1], max_tokens, generator)
@@ -190,9 +184,10 @@ class StaticDecoder:
             rows, slots, max_tokens = max(rows, held_rows), max(slots, held_slots), max(max_tokens, self._state.max_tokens)
         self.release()
         cache, state = SlotCache(prefill, rows, slots), State(rows, max_tokens, num_tokens, eos)
-        step = Step(self._weights.model, cache, state, self._weights.dtype, self.way)
-        run = Graphs(step, state) if self._on_gpu else step
-        self._places, self._cache, self._state, self._run = places, cache, state, run  # all or, where memory runs out, none
+        self._places, self._cache, self._state = places, cache, state  # all or, where memory runs out, none
+
+    def _step(self) -> Step:
+        return Step(self._weights.model, self._cache, self._state, self._weights.dtype, self.way)
 
     def _begin(self, mask: torch.Tensor, num_generations: int, temperature: float) -> None:
         """The state before the first token: every rollout has its row."""
@@ -214,17 +209,29 @@ class StaticDecoder:
         noise = state.noise[:num].exponential_(generator=generator)
         state.write(num, *draw(logits.repeat_interleave(num_generations, 0), state.inverse_temperature, noise))
 
+    def _settle_way(self, ids: torch.Tensor, mask: torch.Tensor, num_generations: int) -> None:
+        """Where attention is given what the chosen way cannot do, it is done by products. Raises Unsupported."""
+        try:
+            self._check(ids, mask, num_generations)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:
+            if self.way == attention.DEFAULT or not self._may_choose:
+                raise
+            attention.left_out(self.way, error)
+            self.way = attention.DEFAULT
+            self._check(ids, mask, num_generations)
+        self._is_checked = True
+
     def _check(self, ids: torch.Tensor, mask: torch.Tensor, num_generations: int, at_most: int = 4) -> None:
         """The first step's logits against a forward pass with nothing replaced. It writes the slot that the first step writes
         again. Raises Unsupported."""
         model, rows = self._weights.model, bucket(len(ids) * num_generations, self._row_unit)
         first = self._state.token[: len(ids) * num_generations : num_generations][:at_most]
         wanted = plain_logits(model, ids[:at_most], mask[:at_most], first)
-        step = Step(model, self._cache, self._state, self._weights.dtype, self.way)
         with self._lean(), decoding(model, self.way):
-            got = step.forward(rows, bucket(ids.shape[1] + 1, SLOT_UNIT))
+            got = self._step().forward(rows, bucket(ids.shape[1] + 1, SLOT_UNIT))
         difference(got[: len(ids) * num_generations : num_generations][:at_most], wanted, self._weights.dtype)
-        self._is_checked = True
 
     def _decode(self, num: int, slot: int, max_tokens: int, generator: torch.Generator) -> int:
         """Steps until every rollout has ended or is as long as it may be; returns the tokens drawn of the longest. `slot`: the
@@ -281,12 +288,3 @@ class StaticDecoder:
         if self._on_gpu:
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
-
-
-def _together(parts: list[Drawn]) -> Drawn:
-    if len(parts) == 1:
-        return parts[0]
-    return Drawn(
-        torch.cat([part.tokens for part in parts]), torch.cat([part.measured for part in parts], 1),
-        torch.cat([part.lengths for part in parts]), torch.cat([part.finished for part in parts]),
-    )  # fmt: skip
