@@ -1,7 +1,7 @@
 # make demo   install, train the demo cohort, open the dashboard on it
 # make app    the dashboard alone
 # make test   everything that CI checks, in two processes (WORKERS=…)
-# make faults every fault at every place: what `make test` takes a sample of
+# make faults every fault at every place, a kill with every method: what `make test` takes a sample of
 PYTHON ?= python3
 PORT ?= 8501
 WORKERS ?= 2
@@ -20,7 +20,7 @@ test: .venv/installed-tests
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 faults: .venv/installed-tests
-	@$(BIN)/python -m pytest tests/faults -m faults -n $(WORKERS) --dist load
+	@$(BIN)/python -m pytest tests/faults tests/test_resume.py -m faults -n $(WORKERS) --dist load
 
 .venv/installed: requirements.txt
 	@$(PYTHON) corl_core/preflight.py

@@ -41,10 +41,11 @@ def rollouts(run: Run, agent: str) -> pd.DataFrame:
     return pd.concat(pd.read_parquet(path) for path in run.rollout_files(agent))
 
 
-def agents_alive() -> list[psutil.Process]:
-    """Agents, and what they started, that still run: whatever the fork server of this process has as descendants."""
+def agents_alive(with_helpers: bool = True) -> list[psutil.Process]:
+    """Agents that still run, and what they have started (a grader, once an answer is hard to read): whatever the fork server of
+    this process has as children or, with helpers, as descendants."""
     server = forkserver._forkserver._forkserver_pid
-    family = psutil.Process(server).children(recursive=True) if server else []
+    family = psutil.Process(server).children(recursive=with_helpers) if server else []
     return [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
 
 
@@ -156,7 +157,7 @@ class Background:
     def has_reached(self, step: int) -> bool:
         """Whether it trains and is that far; then both agents must be seen, or `end` would prove nothing."""
         far = self.supervisor.status.state == "running" and self.run.status().step >= step
-        assert not far or len(agents_alive()) == 2
+        assert not far or len(agents_alive(with_helpers=False)) == 2
         return far
 
     def end(self, timeout_s: float = 60.0):

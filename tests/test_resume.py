@@ -25,8 +25,10 @@ FIELDS = {
     "eval__every_steps": 12, "eval__num_questions": 6,
 }  # fmt: skip
 METHODS = (
-    "corl", "ttrl", "ground_truth", "intuitor", "rent", "co_rewarding_1", "co_rewarding_2", "random", "format", "weighted",
+    "corl", "ttrl", "intuitor", "co_rewarding_1", "co_rewarding_2",
+    *(pytest.param(method, marks=pytest.mark.faults) for method in ("ground_truth", "rent", "random", "format", "weighted")),
 )  # fmt: skip
+"""The first keep something from step to step, or sample in their own way; the others differ from these in the reward alone."""
 TIMES = ("time_s", "wait_s")
 
 
