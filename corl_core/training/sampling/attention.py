@@ -98,7 +98,7 @@ def agreeing(
     names: Iterable[str] | None = None,
 ) -> Iterator[tuple[str, Callable[[], torch.Tensor]]]:  # fmt: skip
     """Those of `names` (None: all ways) that give what 'products' does, each as a call. One that fails is left out, whatever its
-    library raises, but for want of memory, which passes."""
+    library raises. Raises torch.OutOfMemoryError: that says nothing of a way."""
     inputs = (query, key, value)
 
     def prepared(way: Way) -> Callable[[], torch.Tensor]:

@@ -43,8 +43,8 @@ def _draw(logits: torch.Tensor, inverse_temperature: torch.Tensor, noise: torch.
 
 @functools.cache
 def has_kernel(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether the kernel computes what it should there. Where it fails, whatever Triton raises but for want of memory, it is not
-    used."""
+    """Whether the kernel computes what it should there; where it fails, whatever Triton raises, it is not used. Raises
+    torch.OutOfMemoryError, which is not remembered."""
     if device.type != "cuda" or not is_triton_available():
         return False
     from corl_core.training.sampling import draw_kernel
