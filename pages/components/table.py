@@ -87,7 +87,8 @@ def action_bar(bar: DeltaGenerator, picked: list[Known], shown: int, total: int)
     """What can be done with the picked runs; with none picked, how to pick."""
     ids = [run.id for run in picked]
     if not picked:
-        count = f"{total} runs" if shown == total else f"{shown} of {total} runs"
+        runs = f"{total} run{'' if total == 1 else 's'}"
+        count = runs if shown == total else f"{shown} of {runs}"
         bar.caption(f"{count}. Tick one to open it, several to compare them.")
         return
     if len(picked) == 1 and bar.button("Open", type="primary", icon=":material/show_chart:"):

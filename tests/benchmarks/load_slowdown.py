@@ -126,8 +126,14 @@ def slowdown(given: argparse.Namespace) -> bool:
         people = watchers(browser, [votes if view.name == "Votes" else view for view in wanted][: given.browsers])
         pin(psutil.Process(), cores[1:])
         pin(psutil.Process(run.status().pid), cores[:1])
-        measured = list(segments(given, f"http://127.0.0.1:{given.port}", process, people))
-        return report([(one.watched, *step_times(run, one)) for one in measured])
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        measured: list[Segment] = []
+        with suppress(KeyboardInterrupt):  # what there is until then is reported
+            measured.extend(segments(given, f"http://127.0.0.1:{given.port}", process, people))
+        if len(measured) < 2:
+            raise SystemExit("interrupted before the first pair of segments was over")
+        whole = measured[: len(measured) // 2 * 2]
+        return report([(one.watched, *step_times(run, one)) for one in whole])
 
 
 def report(measured: list[tuple[bool, float, float]]) -> bool:

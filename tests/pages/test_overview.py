@@ -1,5 +1,6 @@
 """Runs page: a first visit, runs in every state, filters, and what can be done with a run."""
 
+import shutil
 from dataclasses import replace
 
 from corl_core.runs import labels
@@ -37,9 +38,15 @@ def test_runs_under_way_have_a_card_and_a_broken_folder_is_named(app, partial_st
 def test_filters_narrow_the_table_and_say_when_nothing_is_left(app, finished_store, said):
     at = app(finished_store)
     at.multiselect(key="method").set_value(["ttrl"]).run()
-    assert at.dataframe[0].value.name.tolist() == ["demo-ttrl"]
+    assert at.dataframe[0].value.name.tolist() == ["demo-ttrl"] and "1 of 5 runs. Tick" in said(at)
     at.text_input(key="name").set_value("nothing is called this").run()
     assert "No run matches" in said(at) and not at.dataframe
+
+
+def test_one_run_is_counted_as_one(app, finished_store, said, tmp_path):
+    run = next(path for path in finished_store.iterdir() if "ttrl" in path.name)
+    shutil.copytree(run, tmp_path / run.name)
+    assert "1 run. Tick" in said(app(tmp_path))
 
 
 def test_names_and_tags_that_a_person_gave_are_shown_and_found(app, finished_store):
