@@ -99,16 +99,17 @@ def _send(processes: Iterable[psutil.Process], number: int) -> None:
             process.send_signal(number)
 
 
-def step_times(run: Run, segment: Segment) -> tuple[float, float]:
+def step_ends(run: Run) -> list[list[float]]:
+    """When each step of each agent ended. Read once: the journals are long by then."""
+    paths = [path for agent, path in run.journal_paths().items() if agent]
+    return [[line["time"] for line in read(path) if line["event"] == "step"] for path in paths]
+
+
+def step_times(ends: list[list[float]], segment: Segment) -> tuple[float, float]:
     """The median seconds from one step to the next, and the steps a second, of all agents within the segment."""
-    gaps, steps = [], 0
-    for agent, path in run.journal_paths().items():
-        if agent:
-            times = [line["time"] for line in read(path) if line["event"] == "step"]
-            inside = [moment for moment in times if segment.begun <= moment < segment.ended]
-            gaps += [later - earlier for earlier, later in pairwise(inside)]
-            steps += len(inside)
-    return statistics.median(gaps), steps / (segment.ended - segment.begun)
+    inside = [[moment for moment in times if segment.begun <= moment < segment.ended] for times in ends]
+    gaps = [later - earlier for times in inside for earlier, later in pairwise(times)]
+    return statistics.median(gaps), sum(map(len, inside)) / (segment.ended - segment.begun)
 
 
 def slowdown(given: argparse.Namespace) -> bool:
@@ -133,7 +134,8 @@ def slowdown(given: argparse.Namespace) -> bool:
         if len(measured) < 2:
             raise SystemExit("interrupted before the first pair of segments was over")
         whole = measured[: len(measured) // 2 * 2]
-        return report([(one.watched, *step_times(run, one)) for one in whole])
+        ends = step_ends(run)
+        return report([(one.watched, *step_times(ends, one)) for one in whole])
 
 
 def report(measured: list[tuple[bool, float, float]]) -> bool:
