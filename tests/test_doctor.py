@@ -151,7 +151,10 @@ def sleeper():
     def start(*arguments: str, **options) -> psutil.Process:
         made = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *arguments], **options)
         started.append(made)
-        return psutil.Process(made.pid)
+        process = psutil.Process(made.pid)
+        while not process.cmdline():  # Linux tells of none for a moment after a program has begun
+            time.sleep(0.01)
+        return process
 
     yield start
     for process in started:
