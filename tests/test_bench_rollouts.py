@@ -175,3 +175,10 @@ def test_whole_steps_of_one_arm_survive_the_failure_of_another(monkeypatch, tmp_
     assert lines[2] == "| plain TRL | failed | – | – | – | – | – |"
     assert lines[3].startswith("| engine (sampled by the shared path) | 2.50 | – |")
     assert "plain TRL: RuntimeError: a process of the arm 'plain' ended with exit code 1" in lines
+
+
+@pytest.mark.parametrize(("asked", "steps"), [([], command.ALONE_STEPS), (["--steps", "10"], 10)])
+def test_a_model_of_real_size_takes_as_many_steps_as_are_asked_for(asked, steps, monkeypatch, capsys):
+    taken = []
+    monkeypatch.setattr(alone, "bench", lambda model, steps, *_: taken.append(steps) or {})
+    assert main(["bench", "engine", "--model", "tiny", *asked]) == 0 and taken == [steps]

@@ -14,6 +14,7 @@ from corl_core.cli.runs import add_overrides
 T = TypeVar("T")
 WAYS = ("products", "kernel", "efficient", "cudnn")  # to compute attention
 ROLLOUT_ARMS = ["generate", "static", "generate:no-cudnn", "shared", *(f"static:{way}" for way in WAYS)]
+STEPS = 60
 ALONE_STEPS = 6  # of a model of real size: a plain TRL step takes seconds
 
 
@@ -37,7 +38,7 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     pairs.add_argument("--jobs", type=int, default=1, help="runs at a time; each agent wants a core (default: 1)")
     pairs.set_defaults(run=_pairs)
     engine = what.add_parser("engine", parents=[common], help="a cohort of two beside two plain TRL trainers")
-    engine.add_argument("--steps", type=int, default=60, help="steps of each run (default: 60)")
+    engine.add_argument("--steps", type=int, help=f"steps of each run (default: {STEPS}; with --model {ALONE_STEPS})")
     engine.add_argument("--repeats", type=int, default=3, help="times each arm runs (default: 3)")
     engine.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     engine.add_argument("--model", default=None, help="a shape, e.g. qwen2.5-3b: agents alone, beside plain TRL ones")
@@ -124,13 +125,14 @@ def _engine(arguments: argparse.Namespace) -> int:
     if arguments.model is not None:
         size = (arguments.device, arguments.rows, arguments.tokens, arguments.agents)
         found = alone.bench(
-            arguments.model, min(arguments.steps, ALONE_STEPS), *size, arguments.overrides, arguments.arms,
+            arguments.model, arguments.steps or ALONE_STEPS, *size, arguments.overrides, arguments.arms,
             lambda name, arm: tell(arm=name, **asdict(arm)),
         )  # fmt: skip
         lines = "\n".join([alone.table(found, arguments.rows, arguments.tokens), versions()])
         print(json.dumps({name: asdict(arm) for name, arm in found.items()}) if arguments.json else lines)
         return int(any(arm.error for arm in found.values()))
-    arms = engine.measure(engine.configuration(arguments.steps, arguments.device, arguments.overrides), arguments.repeats)
+    config = engine.configuration(arguments.steps or STEPS, arguments.device, arguments.overrides)
+    arms = engine.measure(config, arguments.repeats)
     if arguments.json:
         shares = {name: {part: arm.share(part) for part in engine.PARTS} for name, arm in arms.items()}
         print(json.dumps({name: {"step_s": arm.step(), "shares": shares[name]} for name, arm in arms.items()}))
