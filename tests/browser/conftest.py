@@ -22,6 +22,16 @@ def page(browser):
 
 
 @pytest.fixture
+def expect():
+    """Playwright's `expect`, which asks again until a page has come to what is expected of it. What a page shows is asked for
+    so, and never once: charts and tables come in an order of their own."""
+    from playwright.sync_api import expect as asking
+
+    asking.set_options(timeout=30_000)
+    return asking
+
+
+@pytest.fixture
 def runs_dir(tmp_path: Path) -> Path:
     """A runs folder whose runs are all told to stop at the end."""
     from corl_core.runs.folder import all_runs

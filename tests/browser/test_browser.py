@@ -11,11 +11,12 @@ import pytest
 
 from corl_core.runs import launch
 from corl_core.runs.folder import Status, all_runs, write_status
-from tests.browser.charts import chart
+from tests.browser.charts import chart, drawn_chart, zoom_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.training]
 
 POINTS = "host => Math.max(0, ...(host.data ?? []).map(trace => trace.x.length))"
+RANGE = "host => host.layout.xaxis.range"
 
 
 @pytest.fixture
@@ -36,51 +37,39 @@ def launch_from_form(page, dashboard: str, template, **fields: str) -> str:
         box.press("Enter")
         page.get_by_text(value, exact=True).first.wait_for()
     page.wait_for_timeout(500)  # Streamlit draws the form again after the last change
+    page.locator("[data-test-script-state=notRunning]").wait_for()
     page.get_by_role("button", name="Launch").dblclick()
     page.wait_for_url(re.compile(r"/run\?run="))
     return page.url.rsplit("run=", 1)[-1]
 
 
-def test_launch_watch_zoom_stop_compare_and_download(page, dashboard, template, runs_dir, wait_for):
+def test_launch_watch_zoom_stop_compare_and_download(page, dashboard, template, runs_dir, wait_for, expect):
     run_id = launch_from_form(page, dashboard, template)
     assert len(all_runs(runs_dir)) == 2  # the template and one more, although it was a double click
 
     page.locator(".corl-chart .legend").first.wait_for(timeout=120_000)
     curve = chart(page, "agreement")
     before = wait_for(lambda: curve.evaluate(POINTS), "the first points of a curve")
-    zoomed = zoom_in(page, curve)
+    zoom_in(page, curve)
+    zoomed = curve.evaluate(RANGE)
     wait_for(lambda: curve.evaluate(POINTS) > before + 2, "the curve to grow")
-    assert curve.evaluate("host => host.layout.xaxis.range") == zoomed
+    assert curve.evaluate(RANGE) == zoomed
 
     page.get_by_role("button", name="Stop").first.click()
     page.get_by_role("dialog").get_by_role("button", name="Stop", exact=True).click()
     page.get_by_text(re.compile("Stopped$")).first.wait_for(timeout=60_000)
     assert all_runs(runs_dir)[0].status().state == "stopped"
-    assert curve.evaluate(POINTS) > before
+    wait_for(lambda: curve.evaluate(POINTS) > before, "the curve of the run that was stopped")
 
     second = launch_from_form(page, dashboard, template, Steps="6")
     page.get_by_text(re.compile("Finished$")).first.wait_for(timeout=180_000)
     page.goto(f"{dashboard}/compare?runs={run_id},{second}&group=Each+run")
-    page.locator(".corl-chart .legend").first.wait_for()
-    names = page.locator(".corl-chart").first.locator(".legendtext").all_inner_texts()
-    assert len(names) == 2
+    expect(drawn_chart(page, expect, 0, of=4).locator(".legendtext")).to_have_count(2)
 
     page.get_by_role("button", name="Export").first.click()
     with page.expect_download() as download:
         page.get_by_role("button", name="PDF").click()
     assert download.value.path().read_bytes().startswith(b"%PDF")
-
-
-def zoom_in(page, curve) -> list[float]:
-    """Draws a box in the chart; returns the x range that it then shows."""
-    curve.scroll_into_view_if_needed()
-    box = curve.locator(".nsewdrag").bounding_box()
-    page.mouse.move(box["x"] + 30, box["y"] + 30)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 150, box["y"] + 120, steps=5)
-    page.mouse.up()
-    page.wait_for_timeout(500)
-    return curve.evaluate("host => host.layout.xaxis.range")
 
 
 def test_pages_fit_their_window_and_show_no_error(page, dashboard):
@@ -93,8 +82,8 @@ def test_pages_fit_their_window_and_show_no_error(page, dashboard):
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
-def test_a_direct_link_before_any_other_page_has_the_frame(page, dashboard):
+def test_a_direct_link_before_any_other_page_has_the_frame(page, dashboard, expect):
     page.goto(f"{dashboard}/run")
     page.get_by_text("There is no run yet").wait_for()
-    assert page.get_by_role("link", name="Compare").count() == 1
-    assert page.title() == "Co-RL Lab"
+    expect(page.get_by_role("link", name="Compare")).to_have_count(1)
+    expect(page).to_have_title("Co-RL Lab")

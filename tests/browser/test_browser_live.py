@@ -15,7 +15,7 @@ from corl_core.runs.folder import read_status, write_status
 from corl_core.runs.journal import Journal
 from corl_core.tracking.log import RunLogger
 from corl_core.tracking.store import tracking_uri
-from tests.browser.charts import chart
+from tests.browser.charts import chart, zoom_in
 from tests.pages.made_runs import make_run, run_config
 
 pytestmark = pytest.mark.browser
@@ -72,30 +72,27 @@ def growing(runs_dir):
         yield run
 
 
-def test_zoom_hidden_lines_and_the_slider_outlive_refreshes(page, dashboard, growing, wait_for):
+def test_zoom_hidden_lines_and_the_slider_outlive_refreshes(page, dashboard, growing, wait_for, expect):
     page.goto(f"{dashboard}/run?run={growing.run.id}")
     curve = chart(page, "pseudo_label")
     curve.locator(".legend").wait_for(timeout=60_000)
     curve.locator(".legendtoggle").nth(1).click()
     wait_for(lambda: curve.evaluate(HIDDEN) == ["qwen2"], "the line to be hidden")
-    box = curve.locator(".nsewdrag").bounding_box()
-    page.mouse.move(box["x"] + 30, box["y"] + 30)
-    page.mouse.down()
-    page.mouse.move(box["x"] + 150, box["y"] + 120, steps=5)
-    page.mouse.up()
-    page.wait_for_timeout(1000)
+    zoom_in(page, curve)
     zoomed = wait_for(lambda: curve.evaluate(RANGE), "the zoomed chart")
 
     slider = page.get_by_role("slider").first
     slider.focus()
     slider.press("Home")
     page.get_by_text(re.compile("^Steps 0 to 0")).wait_for()
+    page.wait_for_timeout(2000)  # the ring is drawn after its text
     then = chart(page, "ring").evaluate(ARROW)
     before = growing.step
     wait_for(lambda: chart(page, "agreement").evaluate(LAST) > before + 4, "the curves to grow")
     assert curve.evaluate(RANGE) == zoomed
     assert curve.evaluate(HIDDEN) == ["qwen2"]
-    assert page.get_by_text(re.compile("^Steps 0 to 0")).count() == 1 and "ring_step=1" in page.url
+    expect(page.get_by_text(re.compile("^Steps 0 to 0"))).to_have_count(1)
+    assert "ring_step=1" in page.url
     assert chart(page, "ring").evaluate(ARROW) == then
 
     slider.press("End")
@@ -119,15 +116,15 @@ def test_a_paused_page_stands_still_and_goes_on(page, dashboard, growing, wait_f
     wait_for(lambda: agreement.evaluate(LAST) > done, "the page to catch up")
 
 
-def test_an_alarm_shows_by_itself_as_a_band_and_in_words(page, dashboard, growing, wait_for):
+def test_an_alarm_shows_by_itself_as_a_band_and_in_words(page, dashboard, growing, expect):
     page.goto(f"{dashboard}/run?run={growing.run.id}")
     agreement = chart(page, "agreement")
     agreement.locator(".legend").wait_for(timeout=60_000)
     assert agreement.locator(".shapelayer path").count() == 0
     growing.alarms = [Alarm("label_lock_in", "llama", 25, {}, "llama is sure of wrong votes.")]
     page.get_by_text("llama is sure of wrong votes").wait_for()
-    wait_for(lambda: agreement.locator(".shapelayer path").count() == 2, "a band and its edge")
-    assert agreement.get_by_text("Label lock-in: llama").count() == 1
+    expect(agreement.locator(".shapelayer path")).to_have_count(2)  # a band and its edge
+    expect(agreement.get_by_text("Label lock-in: llama")).to_have_count(1)
     page.get_by_text(re.compile(r"steps/s and [\d,]+ tokens/s")).first.wait_for()
 
 

@@ -37,13 +37,13 @@ def shown(page) -> list[str]:
     return page.locator("button[aria-label]:visible").evaluate_all("all => all.map(it => it.ariaLabel.split(':')[0])")
 
 
-def test_a_table_can_be_searched_and_enlarged_and_gives_no_raw_csv(page, dashboard, answers):
+def test_a_table_can_be_searched_and_enlarged_and_gives_no_raw_csv(page, dashboard, answers, expect):
     page.goto(f"{dashboard}/picker?answers={answers}&pair_a=a&pair_b=c")
     questions = table(page, "What a and c answered")
     questions.scroll_into_view_if_needed()
     questions.hover()
     questions.get_by_role("button", name="Search").wait_for()
-    assert page.locator("[aria-label^='Download as CSV']").count() >= 4  # Streamlit's button is what this test is about
+    expect(page.locator("[aria-label^='Download as CSV']").nth(3)).to_be_attached()  # Streamlit's button: what this is about
     assert "Download as CSV" not in shown(page)
 
     with page.expect_download() as download:
@@ -54,7 +54,8 @@ def test_a_table_can_be_searched_and_enlarged_and_gives_no_raw_csv(page, dashboa
 
     questions.get_by_role("button", name="Fullscreen").dispatch_event("click")  # the bar fades when the pointer leaves the table
     page.get_by_role("button", name="Close fullscreen").wait_for()
-    assert "Download as CSV" not in shown(page) and "Search" in shown(page)
+    expect(page.locator("button[aria-label^='Search']:visible").first).to_be_visible()
+    assert "Download as CSV" not in shown(page)
     page.evaluate(DROP_STYLE)
     assert "Download as CSV" in shown(page)  # so it is the style that hides it
 
@@ -66,7 +67,7 @@ def test_a_click_on_a_cell_opens_its_pairs_questions(page, dashboard, answers, w
     box = matrix.locator("canvas").first.bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.2, box["y"] + box["height"] * 0.875)  # row c, column a
     page.get_by_text("c × a", exact=True).wait_for()
-    assert "pair_a=c" in page.url and "pair_b=a" in page.url
+    page.wait_for_url(lambda url: "pair_a=c" in url and "pair_b=a" in url)
     cells = table(page, "What c and a answered").locator("[role=gridcell]")
     # c is never right and answers the formula; a is right from the fourth question on
     wrong = [cell for n in range(3) for cell in ("both wrong, different answers", f"{FORMULA} {n}", f"{n + 1}", FORMULA, "0")]

@@ -2,16 +2,17 @@
 
 import pytest
 
+from tests.browser.charts import drawn_chart
+
 pytestmark = pytest.mark.browser
 
 HIDDEN = "host => host.corlLines.map((line) => line.hidden)"
 END = "host => host.corlLines.at(-1).y.at(-1)"  # of B under Co-RL
 
 
-def test_a_setting_moves_the_lines_and_a_hidden_one_stays_hidden(page, dashboard):
+def test_a_setting_moves_the_lines_and_a_hidden_one_stays_hidden(page, dashboard, expect, wait_for):
     page.goto(f"{dashboard}/theory")
-    page.locator(".corl-chart[data-drawn]").nth(4).wait_for()
-    chart = page.locator(".corl-chart").nth(2)  # accuracy over training
+    chart = drawn_chart(page, expect, 2, of=5)  # accuracy over training
     handle = chart.element_handle()
     chart.scroll_into_view_if_needed()
     assert chart.evaluate(HIDDEN) == [False] * 4 and chart.evaluate(END) > 0.97
@@ -23,13 +24,12 @@ def test_a_setting_moves_the_lines_and_a_hidden_one_stays_hidden(page, dashboard
     page.wait_for_function("([host, old]) => host.dataset.drawn !== old", arg=[handle, before])
     assert chart.evaluate(HIDDEN) == [True, False, False, False] and chart.evaluate(END) < 0.03
     pixels = "it => it.getContext('2d').getImageData(0, 0, it.width, it.height).data.some(Boolean)"
-    assert chart.locator("canvas.corl-over").evaluate(pixels)
+    wait_for(lambda: chart.locator("canvas.corl-over").evaluate(pixels), "lines on the canvas", 30)
 
 
-def test_a_chart_on_a_canvas_is_saved_with_its_lines(page, dashboard):
+def test_a_chart_on_a_canvas_is_saved_with_its_lines(page, dashboard, expect):
     page.goto(f"{dashboard}/theory")
-    page.locator(".corl-chart[data-drawn]").nth(4).wait_for()
-    chart = page.locator(".corl-chart").first
+    chart = drawn_chart(page, expect, 0, of=5)
     chart.hover()
     with page.expect_download() as download:
         chart.locator("[data-title='Download as SVG']").click()

@@ -20,17 +20,15 @@ def run(runs_dir):
     return made_run(runs_dir, draws, small_config())
 
 
-def test_a_question_is_picked_and_its_completions_read(page, dashboard, run):
+def test_a_question_is_picked_and_its_completions_read(page, dashboard, run, expect):
     page.goto(f"{dashboard}/votes?run={run.id}")
     first = page.locator(".answer > summary").first
     first.wait_for(timeout=60_000)
-    assert first.locator(".count").inner_text() == "3 of 4"
+    expect(first.locator(".count")).to_have_text("3 of 4")
     first.focus()
     page.keyboard.press("Enter")
-    marks = page.locator(".corl-answers mark")
-    marks.first.wait_for()
-    assert marks.all_inner_texts() == ["1", "1", "1"]
-    assert NASTY in page.locator(".corl-answers pre").first.inner_text()
+    expect(page.locator(".corl-answers mark")).to_have_text(["1", "1", "1"])
+    expect(page.locator(".corl-answers pre").first).to_contain_text(NASTY)
     assert page.locator("img[src=x]").count() == 0 and page.evaluate("window.hit") is None
 
     grid = page.locator("[data-testid=stDataFrame]").first.bounding_box()
