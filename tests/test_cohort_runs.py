@@ -13,6 +13,7 @@ import pytest
 from safetensors.torch import load_file
 
 from corl_core.data import arithmetic
+from corl_core.rollouts import index
 from corl_core.runs import launch
 from corl_core.runs.folder import Run
 from corl_core.runs.journal import Tail
@@ -58,6 +59,7 @@ def test_each_method_moves_every_agent_and_leaves_a_whole_record(method, small_r
         assert [line["step"] for line in lines if line["event"] == "step"] == [0, 1, 2, 3]
         assert [line["step"] for line in lines if line["event"] == "eval"] == [0, 2, 4]
         rows = rollouts(run, agent)
+        assert index.load(run.agent_path(agent), run.config.num_votes).num_new == 0  # made as the run ended
         assert len(rows) == 4 * 4 * 8 and set(rows["agent"]) == {agent} and set(rows["step"]) == {0, 1, 2, 3}
         graded = rows[rows["pseudo_label"].notna()]
         assert ((graded["key"] == graded["pseudo_label"]) == (graded["reward"] == 1)).all()

@@ -7,7 +7,7 @@
     gpu.json        of a run that the queue has put on GPUs: which agent on which (see placement.py)
     grid.json       of a cell of an ablation grid: the grid's name and the values of this cell
     supervisor.log, journal.jsonl (cohort metrics), tracking.json (what MLflow has already)
-    agents/NAME/    journal.jsonl, log.txt, rollouts/*.parquet, votes.parquet (an index of the rollouts, made on reading),
+    agents/NAME/    journal.jsonl, log.txt, rollouts/*.parquet, votes.parquet (an index of the rollouts, made when needed),
                     checkpoints/ (see checkpoints.py), model/; while it trains also .alive (its sign of life) and
                     rollouts/.open.jsonl (those of the newest steps: see open_shard.py)
 

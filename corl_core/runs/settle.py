@@ -45,6 +45,16 @@ def keep_rollouts(run: Run) -> None:
             OpenShard(folder).close()
 
 
+def close_rollouts(run: Run) -> None:
+    """Keeps what is unfinished, and makes the index that Votes and Theory read the run by, so that nobody who opens them waits
+    for it."""
+    from corl_core.rollouts.index import load
+
+    keep_rollouts(run)
+    for agent in () if run.problem else run.config.agents:
+        load(run.agent_path(agent.name), run.config.num_votes)
+
+
 def mark_told(run: Run, attempt: int) -> None:
     """MLflow knows how this attempt ended."""
     with suppress(OSError), locked(run.path):

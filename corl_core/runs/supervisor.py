@@ -25,7 +25,7 @@ from corl_core.runs.cohort import CohortMetrics
 from corl_core.runs.folder import Run, Status, read_status, start_of, update_status
 from corl_core.runs.journal import Journal, Line, Tail, before, read, whole_bytes
 from corl_core.runs.launchers import Launcher, launcher
-from corl_core.runs.settle import keep_rollouts, mark_told
+from corl_core.runs.settle import close_rollouts, mark_told
 from corl_core.runs.watched import Watched as _Agent
 from corl_core.runs.watched import end
 from corl_core.tracking.log import Tracker
@@ -109,7 +109,7 @@ class Supervisor:
         (self.run_folder.path / RESERVE).unlink(missing_ok=True)
         update_status(self.run_folder.path, self.status)
         with suppress(OSError):  # the disk may still be full; whoever settles or resumes the run tries again
-            keep_rollouts(self.run_folder)
+            close_rollouts(self.run_folder)
 
     def _is_followed(self) -> bool:
         """Whether the run goes on already, under a supervisor that waits for this one to leave."""
