@@ -2,6 +2,7 @@
 
 import math
 import os
+import threading
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from corl_core import extras
 from corl_core.config import ConfigError, load_config
 from corl_core.config_models import RolloutSettings
-from corl_core.training.vllm_rollouts import LAUNCHERS, VllmSampler
+from corl_core.training.vllm_rollouts import LAUNCHERS, VllmSampler, _turn_to_start
 
 PROMPTS = ["47+38=", "9*3="]
 
@@ -66,6 +67,18 @@ def test_the_trainer_does_not_take_itself_for_one_of_several_processes(base_mode
     ports = {engine["MASTER_PORT"] for engine in engines}
     assert len(ports) == 2 and "1234" not in ports
     assert {name: os.environ.get(name) for name in LAUNCHERS} == dict.fromkeys(LAUNCHERS) | {"MASTER_PORT": "1234"}
+
+
+def test_engines_of_one_card_start_one_after_another(base_models, monkeypatch, tmp_path, wait_for):
+    """Each measures what it takes of the card by what is left of it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made: list[VllmSampler] = []
+    with _turn_to_start(torch.device("cpu")):  # as another process that starts one
+        thread = threading.Thread(target=lambda: made.append(make(base_models, monkeypatch)), daemon=True)
+        thread.start()
+        thread.join(3)
+        assert thread.is_alive() and not made
+    wait_for(lambda: made, "the second engine")
 
 
 def test_weights_are_sent_only_when_they_have_changed(base_models, monkeypatch):

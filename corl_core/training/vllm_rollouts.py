@@ -10,14 +10,17 @@ and methods that are rewarded by them are refused with this backend (`config_rol
 
 import math
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
+from filelock import FileLock
 from torch.distributed.elastic.utils.distributed import get_free_port
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -62,6 +65,13 @@ def _environment_kept() -> Iterator[None]:
                 os.environ[name] = value
 
 
+def _turn_to_start(device: torch.device) -> FileLock:
+    """Engines of one card start one after another: each takes what the card has less after its start for its own doing, and makes
+    its cache so much smaller, or refuses to start."""
+    card = torch.cuda.get_device_properties(device).uuid if device.type == "cuda" else device.type
+    return FileLock(Path(tempfile.gettempdir()) / f"corl-vllm-{os.getuid()}-{card}.lock")
+
+
 class VllmSampler:
     """`Sampler`'s contract, by vLLM. `server`: address of the agent's own server in mode 'server'."""
 
@@ -83,7 +93,7 @@ class VllmSampler:
         self._sleeps = settings.vllm_mode == "colocate" and settings.vllm_enable_sleep_mode
         self._sent: int | None = None  # which weights vLLM has
         self._tick = tick or (lambda: None)
-        with _environment_kept():
+        with _turn_to_start(model.device), _environment_kept():
             self.generation = VLLMGeneration(
                 model=model, accelerator=_Alone(model.device), processing_class=tokenizer, mode=settings.vllm_mode,
                 server_base_url=server, group_port=GROUP_PORT + number,
