@@ -203,3 +203,11 @@ def test_the_command_refuses_what_cannot_fit(capsys, tmp_path):
     assert main(["forecast", str(path), "--gpu-memory", "forty"]) == 2
     assert main(["forecast", str(path), "--set", "agents.0.model=org/unheard-of"]) == 2
     assert "not on this machine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(0.01, "36 s"), (0.5, "30 min"), (5.25, "5.2 h"), (71.9, "71.9 h"), (223.0, "9.3 days"), (166_464.0, "6,936 days")],
+)
+def test_a_time_is_told_as_precisely_as_it_is_of_use(value, words):
+    assert report.hours(value) == words

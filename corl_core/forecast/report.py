@@ -20,13 +20,14 @@ def gib(size: float) -> str:
 
 
 def hours(value: float) -> str:
-    """'45 s', '12 min', '5.2 h' or '9.3 days'."""
+    """'45 s', '12 min', '5.2 h', '9.3 days' or '6,936 days'."""
     seconds = value * 3600
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
-    return f"{value:.1f} h" if value < 72 else f"{value / 24:,.1f} days"
+    days = value / 24
+    return f"{value:.1f} h" if days < 3 else f"{days:.1f} days" if days < 99.95 else f"{days:,.0f} days"
 
 
 def billions(number: float) -> str:

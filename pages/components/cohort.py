@@ -17,6 +17,7 @@ MODEL_HELP = (
     "A tiny model that is made here in a minute, or type a Hugging Face id such as Qwen/Qwen3-1.7B-Base, or a local folder."
 )
 NAME_HELP = "A short name of its own for each agent: a-z, 0-9, '-' and '_'."
+WIDTHS, TINY_WIDTHS = (2.1, 7.1, 1.3), (2.0, 2.2, 4.0, 1.2, 1.3)  # name, model, of tiny models school and seed, buttons
 SCHOOL_HELP = "The textbook a tiny model is taught from. Each has its own systematic slip."
 SEED_HELP = "Tells apart two tiny models of one family and school (0 to 9)."
 
@@ -63,15 +64,16 @@ def _likely_peers(order: ring.Ring) -> dict[str, str]:
 
 def _agent(place: int, count: int, problems: dict[str, str]) -> None:
     path = f"agents.{place}"
-    name, model, school, seed, buttons = st.columns([2.2, 2.6, 3, 1.2, 1.5], vertical_alignment="bottom")
+    tiny = is_tiny(draft.get(f"{path}.model"))
+    name, model, *own, buttons = st.columns(TINY_WIDTHS if tiny else WIDTHS, vertical_alignment="bottom")
     with name:
         st.text_input("Name", draft.get(f"{path}.name"), help=NAME_HELP, **_wiring(f"{path}.name"))
     with model:
         _model(path)
-    if is_tiny(draft.get(f"{path}.model")):
-        with school:
+    if tiny:
+        with own[0]:
             _school(path)
-        with seed:
+        with own[1]:
             value = draft.get(f"{path}.seed")
             st.number_input("Seed", 0, 9, value, help=SEED_HELP, **_wiring(f"{path}.seed"))
     _problems(path, problems)

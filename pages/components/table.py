@@ -17,8 +17,8 @@ COLUMNS = {
         "State", options=list(STATE_COLORS), color=list(STATE_COLORS.values()), width=100
     ),
     "name": st.column_config.TextColumn("Name", width=150),
-    "method": st.column_config.TextColumn("Method", width=125),
-    "cohort": st.column_config.TextColumn("Cohort", width=175),
+    "method": st.column_config.TextColumn("Method", width=110),
+    "cohort": st.column_config.TextColumn("Cohort", width=210),
     "seed": st.column_config.NumberColumn("Seed", width=50),
     "progress": st.column_config.ProgressColumn(
         "Progress",
@@ -42,7 +42,7 @@ COLUMNS = {
         format="%.3f",
         width=85,
     ),
-    "alarms": st.column_config.ListColumn("Alarms", help="What has gone wrong in the run, each kind once.", width=120),
+    "alarms": st.column_config.ListColumn("Alarms", help="What has gone wrong in the run, each kind once.", width=100),
     "tags": st.column_config.ListColumn("Tags", width=110),
     "started": st.column_config.TextColumn("Started", width=155),
     "reason": st.column_config.TextColumn("Reason", width="large"),
