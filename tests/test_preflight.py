@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from transformers import FalconConfig, GPT2Config, LlamaConfig, OPTConfig
 
 from corl_core.cli import main
 from corl_core.config import load_config
@@ -12,6 +13,7 @@ from corl_core.data.learning_signal import known_accuracies, zero_signal
 from corl_core.data.overlap import duplicates, overlaps
 from corl_core.data.preflight import preflight, refuse_before_launch
 from corl_core.data.questions import DataError, Question
+from corl_core.training import lengths
 
 
 def rows_file(tmp_path, rows: list[dict], name: str = "q.jsonl") -> str:
@@ -94,6 +96,53 @@ def test_prompts_that_leave_no_room_are_told_and_refused_beyond_one_in_ten(tmp_p
     ((level, text),) = found(report(1), "prompt lengths")
     assert level == "warning" and "1 do not fit into 156 (the model's 256 less 100 for a completion), first line 1" in text
     assert "lower grpo.max_completion_length" in report(2).refusals[0]
+
+
+def test_one_prompt_that_a_model_with_a_table_of_positions_cannot_read_is_refused(tmp_path):
+    train = rows_file(tmp_path, [{"question": f"q{n}", "answer": n} for n in range(30)])
+    tokens = [200, *[20] * 29]
+    report = preflight(config(train, grpo__max_completion_length=100), lambda _: [Lengths("llama", tokens, 256, ends=True)])
+    assert "1 do not fit into 156" in report.refusals[0] and "this model cannot read on" in report.refusals[0]
+    tables = [lengths._has_table(made()) for made in (GPT2Config, OPTConfig, LlamaConfig, FalconConfig)]
+    assert tables == [True, True, False, False]
+
+
+def test_held_out_prompts_are_measured_too(tmp_path):
+    train = rows_file(tmp_path, [{"question": f"q{n}", "answer": n} for n in range(10)])
+    asked = [{"question": f"q{n}" + " long" * 40 * (n == 13), "answer": n} for n in range(10, 20)]
+    held_out = rows_file(tmp_path, asked, "e.jsonl")
+
+    def measured(questions):
+        return [Lengths("llama", [len(question.question) for question in questions], 256)]
+
+    report = preflight(config(train, data__eval=held_out, grpo__max_completion_length=100), measured)
+    assert [level for level, _ in found(report, "prompt lengths")] == ["ok", "warning"]
+    text = found(report, "prompt lengths")[1][1]
+    assert text.startswith("Held-out prompts of agent 'llama'") and "1 do not fit into 156" in text and "first line 4" in text
+
+
+@pytest.mark.parametrize(
+    ("rule", "held_out", "text"),
+    [
+        ("ground_truth", None, "there are none for data.train="),
+        ("peer_agreement", None, "there are none for data.train="),
+        ("ground_truth", [{"question": "x"}, {"question": "y"}], "none of them has a true answer"),
+        ("peer_agreement", [{"question": "x"}, {"question": "y"}], None),
+        ("ground_truth", [{"question": "x", "answer": 1}, {"question": "y"}], None),
+    ],
+)
+def test_weights_that_nothing_held_out_could_choose_are_refused(tmp_path, rule, held_out, text):
+    train = rows_file(tmp_path, [{"question": f"q{n}", "answer": n} for n in range(9)])
+    more = {"data__eval": rows_file(tmp_path, held_out, "e.jsonl")} if held_out else {}
+    refusals = preflight(config(train, eval__checkpoint=rule, **more)).refusals
+    assert [text in refusal and f"eval.checkpoint='{rule}'" in refusal for refusal in refusals] == ([True] if text else [])
+
+
+def test_more_held_out_questions_than_the_arithmetic_has_are_refused_by_name(capsys):
+    with pytest.raises(DataError, match=r"eval\.num_questions=300: .* 252 held-out questions; take at most 252"):
+        preflight(load_config("demo", ["eval.num_questions=300"]))
+    assert main(["check-data", "demo", "--set", "eval.num_questions=300"]) == 2
+    assert "eval.num_questions=300" in capsys.readouterr().err
 
 
 def test_without_a_tokenizer_lengths_are_in_characters(tmp_path):

@@ -50,6 +50,15 @@ def test_the_best_weights_are_kept_and_of_equal_ones_the_latest(agent):
     assert (line["step"], line["value"], line["rule"], line["uses_truth"]) == (20, 0.8, "peer_agreement", False)
 
 
+def test_where_nothing_could_be_compared_the_last_weights_are_kept_and_that_is_what_is_said(agent):
+    weights, selection, kept, folder = agent
+    see(weights, chosen := selection("ground_truth"), {0: None, 10: None})
+    chosen.finish(10, may_go_on=False)
+    assert kept() == 10.0
+    (line,) = read(folder / "journal.jsonl")
+    assert (line["step"], line["value"], line["rule"], line["uses_truth"]) == (10, None, "last", False)
+
+
 def test_after_a_stop_the_best_so_far_still_has_to_be_beaten(agent):
     weights, selection, kept, _ = agent
     see(weights, first := selection("ground_truth"), {0: 0.2, 10: 0.8})

@@ -29,11 +29,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Lengths:
-    """Prompt lengths, one a training question, in tokens of `agent`'s model, which has room for `context` of them."""
+    """Prompt lengths, one a question, in tokens of `agent`'s model, which has room for `context` of them."""
 
     agent: str
     tokens: Sequence[int]
     context: int | None
+    ends: bool = False  # what is longer fails, for the model has a table of positions; another one reads on, and worse
 
 
 def loaded(what: str, loaded: Loaded) -> list[Finding]:
@@ -61,6 +62,21 @@ def gold(config: RunConfig, train: Loaded) -> Finding:
     return Finding("true answers", "warning" if train.unreadable else "ok", f"Training: {said}")
 
 
+def chosen_by(config: RunConfig, held_out: Loaded | None) -> list[Finding]:
+    """Weights that are chosen by held-out questions need some, and their answers where those say which are best."""
+    rule = config.eval.checkpoint
+    if rule == "last":
+        return []
+    if held_out is None or not held_out.questions:
+        lacking = f"there are none for data.train='{config.data.train}'; set data.eval"
+    elif rule == "ground_truth" and not held_out.num_labelled:
+        lacking = "none of them has a true answer; mend them, or set another data.eval"
+    else:
+        return []
+    text = f"eval.checkpoint='{rule}' chooses weights by held-out questions: {lacking}, or take eval.checkpoint='last'"
+    return [Finding("chosen weights", "refusal", text)]
+
+
 def held_out_gold(held_out: Loaded) -> Finding:
     share = held_out.num_labelled / max(1, len(held_out.questions))
     return Finding("held-out answers", "warning" if share < NEEDED_FRAC else "ok", f"Held-out: {_answers(held_out)}")
@@ -84,8 +100,7 @@ def fit(config: RunConfig, train: Loaded, measured: Sequence[Lengths]) -> list[F
     text = f"Tiny models ({', '.join(tiny)}) know the built-in arithmetic only; take a real model for other data"
     strangers = [Finding("models", "warning", text)] if tiny else []
     if measured:
-        longest = {agent.name: config.for_agent(agent.name).grpo.max_completion_length for agent in config.agents}
-        return strangers + [_room(lengths, longest[lengths.agent], train.places) for lengths in measured]
+        return strangers + [_room(lengths, _longest(config, lengths), train.places) for lengths in measured]
     templates = {config.for_agent(agent.name).data.prompt_template for agent in config.agents}
     sizes = [len(template.format(question=question.question)) for question in train.questions for template in templates]
     text = (
@@ -95,10 +110,20 @@ def fit(config: RunConfig, train: Loaded, measured: Sequence[Lengths]) -> list[F
     return [*strangers, Finding("prompt lengths", "ok", text)]
 
 
-def _room(lengths: Lengths, completion: int, places: Sequence[str]) -> Finding:
+def held_out_fit(config: RunConfig, held_out: Loaded, measured: Sequence[Lengths]) -> list[Finding]:
+    """Held-out prompts that are too long for an agent."""
+    found = [_room(lengths, _longest(config, lengths), held_out.places, "Held-out prompts") for lengths in measured]
+    return [finding for finding in found if finding.level != "ok"]
+
+
+def _longest(config: RunConfig, lengths: Lengths) -> int:
+    return config.for_agent(lengths.agent).grpo.max_completion_length
+
+
+def _room(lengths: Lengths, completion: int, places: Sequence[str], what: str = "Prompts") -> Finding:
     """Whether the prompts leave room for a whole completion in the model's context."""
     sizes, context = lengths.tokens, lengths.context
-    said = f"Prompts of agent '{lengths.agent}' have {median(sizes):,.0f} tokens in the middle, {max(sizes):,} at most"
+    said = f"{what} of agent '{lengths.agent}' have {median(sizes):,.0f} tokens in the middle, {max(sizes):,} at most"
     if context is None:
         return Finding("prompt lengths", "ok", said)
     limit = f"{context - completion:,} (the model's {context:,} less {completion:,} for a completion)"
@@ -107,8 +132,9 @@ def _room(lengths: Lengths, completion: int, places: Sequence[str]) -> Finding:
         return Finding("prompt lengths", "ok", f"{said}; room for {limit}")
     first = f", first {places[long[0]]}" if places else ""
     remedy = "lower grpo.max_completion_length, leave them out, or take a model with a longer context"
-    level: Level = "refusal" if (len(sizes) - len(long)) / len(sizes) < NEEDED_FRAC else "warning"
-    return Finding("prompt lengths", level, f"{said}; {len(long):,} do not fit into {limit}{first}; {remedy}")
+    level: Level = "refusal" if lengths.ends or (len(sizes) - len(long)) / len(sizes) < NEEDED_FRAC else "warning"
+    fails = ", and this model cannot read on" if lengths.ends else ""
+    return Finding("prompt lengths", level, f"{said}; {len(long):,} do not fit into {limit}{first}{fails}; {remedy}")
 
 
 def repeats(config: RunConfig, train: Loaded) -> list[Finding]:

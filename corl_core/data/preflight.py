@@ -1,7 +1,8 @@
 """What should be known of a run's data before it starts, and what a run is refused for.
 
-Refused: supervised training with under 90% of the true answers parsed; an agent that is to read paraphrases where there are
-none; more than one prompt in ten too long for the model. Everything else is told and left to the person.
+Refused: supervised training with under 90% of the true answers parsed; weights chosen by held-out questions where there are
+none; an agent that is to read paraphrases where there are none; more than one prompt in ten too long for the model, or any where
+it fails on it. Everything else is told and left to the person.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +54,10 @@ def preflight(
     pairs = paraphrase.audit(train.questions, train.places)
     findings = [*checks.loaded("training", train), *(checks.loaded("held-out", held_out) if held_out else ())]
     findings += [checks.gold(config, train), *([checks.held_out_gold(held_out)] if held_out else ())]
+    findings += checks.chosen_by(config, held_out)
     findings += checks.fit(config, train, lengths(train.questions) if lengths else ())
+    if held_out and held_out.questions and lengths:
+        findings += checks.held_out_fit(config, held_out, lengths(held_out.questions))
     findings += [*checks.repeats(config, train), *checks.overlapping(train, held_out)]
     findings += checks.paraphrases(config, train, pairs)
     findings.append(checks.signal(config, accuracies(train.questions) if accuracies else ()))

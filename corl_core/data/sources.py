@@ -71,6 +71,11 @@ def load_held_out(data: DataConfig, num: int) -> Loaded | None:
     if source is None or num == 0:
         return None
     if source == ARITHMETIC:
+        if num > (limit := arithmetic.max_eval_questions()):
+            raise DataError(
+                f"eval.num_questions={num}: the built-in arithmetic has {limit} held-out questions; take at most {limit}, or a "
+                "file of them as data.eval"
+            )
         return Loaded(ARITHMETIC, tuple(arithmetic.questions(num, 0, "eval")))
     same = source == data.train
     config = data.eval_config or (data.config if same else None)

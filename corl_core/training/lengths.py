@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from transformers import AutoConfig, PreTrainedConfig, PreTrainedTokenizerBase
+from transformers import AutoConfig, LlamaConfig, PreTrainedConfig, PreTrainedTokenizerBase
 
 from corl_core.config import AgentConfig, DataConfig, RunConfig
 from corl_core.data.checks import Lengths
@@ -20,7 +20,13 @@ def measure(
     texts = [prompt(question) for question in questions]
     encoded = tokenizer(texts, add_special_tokens=not models.is_templated(data, tokenizer))
     tokens = [len(ids) for ids in encoded.input_ids]
-    return [Lengths(agent, tokens, getattr(model.get_text_config(), "max_position_embeddings", None))]
+    text = model.get_text_config()
+    return [Lengths(agent, tokens, getattr(text, "max_position_embeddings", None), ends=_has_table(text))]
+
+
+def _has_table(config: PreTrainedConfig) -> bool:
+    """Whether positions are looked up, as GPT-2 and OPT do, so that they end with the table: neither rotary nor ALiBi."""
+    return not getattr(config, "rope_parameters", None) and not getattr(config, "alibi", False)
 
 
 def at_hand(config: RunConfig, questions: Sequence[Question]) -> list[Lengths]:
@@ -39,7 +45,7 @@ def _prompt(data: DataConfig, agent: AgentConfig, tokenizer: PreTrainedTokenizer
 
 def _local(agent: AgentConfig) -> tuple[PreTrainedConfig, PreTrainedTokenizerBase] | None:
     if is_tiny(agent.model):
-        return PreTrainedConfig(max_position_embeddings=families.MAX_TOKENS), families.make_tokenizer()
+        return LlamaConfig(max_position_embeddings=families.MAX_TOKENS), families.make_tokenizer()
     try:
         packed = {"gguf_file": agent.gguf_file} if agent.gguf_file else {}
         model = AutoConfig.from_pretrained(

@@ -51,5 +51,5 @@ class Selection:
             shutil.copytree(self._folder / "best", self._folder / "model", ignore=shutil.ignore_patterns(VALUE))
             if not may_go_on:
                 shutil.rmtree(self._folder / "best")
-        uses_truth = self.rule == "ground_truth"
-        self._journal.write("checkpoint", step=chosen, rule=self.rule, value=value, uses_truth=uses_truth)
+        rule = self.rule if self._best else "last"  # where no evaluation could say which is best
+        self._journal.write("checkpoint", step=chosen, rule=rule, value=value, uses_truth=rule == "ground_truth")
