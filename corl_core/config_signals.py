@@ -46,7 +46,7 @@ class AlarmConfig(Strict):
     action: Literal["off", "warn", "checkpoint", "stop"] = Field(
         "warn",
         description="When an alarm goes off: nothing (off), say so (warn), save the weights too (checkpoint), or also end "
-        "the run (stop).",
+        "the run (stop; an alarm that was seen by true answers ends supervised runs alone).",
     )
     window: int = Field(WINDOW, ge=MIN_STEPS, description="Steps that an alarm looks back on.")
     ignore: list[AlarmKind] = Field(default_factory=list, description="Kinds that are not watched for.")

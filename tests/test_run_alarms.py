@@ -169,6 +169,20 @@ def test_a_supervisor_does_what_the_run_asks_for(watched, run, action, signals, 
     assert watching._stop_reason.startswith("alarm parse_drop at step 34: An answer can be read") is stops
 
 
+@pytest.mark.parametrize(("method", "ends"), [("corl", False), ("ttrl", False), ("ground_truth", True)])
+def test_what_was_seen_by_true_answers_ends_supervised_runs_alone(method, ends):
+    bell, written = Bell(load_config("demo", [f"method={method}"])), []
+    for number, majority in enumerate((0.8, 0.7, 0.7)):
+        step = 20 * number
+        written += bell.add("llama", {"event": "step", "step": step, "metrics": {"vote_share": 0.95}})
+        written += bell.add("llama", {"event": "eval", "step": step, "metrics": {"eval/majority_accuracy": majority}})
+    (line,) = written
+    assert line["kind"] == "label_lock_in" and line["uses_truth"] and bell.alarms[0].uses_truth
+    assert (bell.first_that_ends([line]) is line) is ends
+    other = {"event": "alarm", "kind": "parse_drop", "agent": "llama", "step": 40, "evidence": {}, "text": "unreadable"}
+    assert bell.first_that_ends([line, other]) is (line if ends else other)
+
+
 @pytest.mark.training
 def test_a_run_that_is_told_to_stops_itself_and_names_the_alarm(small_run, tmp_path, monkeypatch):
     """Every step sets off an alarm here: a window of ten steps, and a limit that any completion's length exceeds."""

@@ -28,6 +28,7 @@ class Alarm:
     evidence: Mapping[str, float | str]
     text: str
     ended: int | None = None
+    uses_truth: bool = False  # it was seen by true answers
 
     @property
     def title(self) -> str:
@@ -43,7 +44,8 @@ def alarms_of(lines: Iterable[Mapping[str, Any]]) -> list[Alarm]:
     for line in lines:
         if line["event"] == "alarm":
             key = (line["kind"], line["agent"])
-            found[key] = Alarm(line["kind"], line["agent"], line["step"], line["evidence"], line["text"])
+            seen = line["evidence"], line["text"]
+            found[key] = Alarm(line["kind"], line["agent"], line["step"], *seen, uses_truth=line.get("uses_truth", False))
         elif line["event"] == "alarm_end" and (line["kind"], line["agent"]) in found:
             key = (line["kind"], line["agent"])
             found[key] = replace(found[key], ended=line["step"])

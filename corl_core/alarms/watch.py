@@ -32,7 +32,7 @@ AT_STEPS: dict[str, Callable[[Past], Found | None]] = {
     "zero_signal": zero_signal,
     "parse_drop": parse_drop,
 }
-AT_EVALUATIONS: dict[str, Callable[[Past], Found | None]] = {
+AT_EVALUATIONS: dict[str, Callable[[Past], Found | None]] = {  # all by true answers
     "label_lock_in": confident_fall,
     "reward_up_accuracy_down": reward_up_accuracy_down,
 }
@@ -102,7 +102,8 @@ class Watch:
             self._raised[kind, agent] = step
             self._quiet[key] = 0
             told = {"step": step, "kind": kind, "agent": agent, "evidence": dict(found.evidence), "text": found.text}
-            return [{"event": "alarm"} | told]
+            by_truth = {"uses_truth": True} if source == "eval" and kind in AT_EVALUATIONS else {}
+            return [{"event": "alarm"} | told | by_truth]
         if key not in self._quiet or kind in FOR_GOOD:
             return []
         self._quiet[key] = 0 if found is not None else self._quiet[key] + 1

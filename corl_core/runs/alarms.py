@@ -22,6 +22,7 @@ class Bell:
     def __init__(self, config: RunConfig, told: Iterable[Line] = ()):
         settings, names = config.alarms, [agent.name for agent in config.agents]
         self._watch = None if settings.action == "off" else Watch(names, config.num_votes, settings.window, settings.ignore)
+        self._is_supervised = "ground_truth" in config.signals
         self._told = [line for line in told if line["event"] in ("alarm", "alarm_end")]
         self._known = {_key(line) for line in self._told}
 
@@ -29,6 +30,11 @@ class Bell:
     def alarms(self) -> list[Alarm]:
         """Those raised so far, oldest first."""
         return alarms_of(self._told)
+
+    def first_that_ends(self, alarms: Iterable[Line]) -> Line | None:
+        """Of new alarms, the one by which a run ends that is to stop at one: true answers do not say which weights are the last
+        of a run that trains without them."""
+        return next((alarm for alarm in alarms if self._is_supervised or not alarm.get("uses_truth")), None)
 
     def add(self, agent: str, line: Line) -> list[dict[str, Any]]:
         """The journal lines that this line sets off, as arguments of `Journal.write`."""

@@ -176,17 +176,17 @@ class Supervisor:
         for event in new:
             print(f"alarm at step {event['step']}: {event['text']}", flush=True)
         if new and any(agent.process.exitcode is None for agent in self._agents.values()):
-            self._act_on(new[0])
+            self._act_on(new)
 
-    def _act_on(self, alarm: dict[str, Any]) -> None:
+    def _act_on(self, alarms: list[dict[str, Any]]) -> None:
         if self.stop_requested:
             return
         if self.config.alarms.action == "checkpoint":
             for agent in self._agents.values():
                 agent.process.signal(CHECKPOINT_SIGNAL, alone=True)
-        if self.config.alarms.action == "stop":
+        if self.config.alarms.action == "stop" and (ends := self._bell.first_that_ends(alarms)):
             self.stop_requested = True
-            self._stop_reason = f"alarm {alarm['kind']} at step {alarm['step']}: {alarm['text']}"
+            self._stop_reason = f"alarm {ends['kind']} at step {ends['step']}: {ends['text']}"
 
     def _mark_started(self, moment: float) -> None:
         if self.status.started is None:
