@@ -96,6 +96,11 @@ class RunConfig(Strict):
 
     def _agents_can_train(self) -> None:
         """Raises ValueError where an agent cannot do what its settings say."""
+        if self.grpo.warmup_steps and self.grpo.lr_scheduler_type == "constant":
+            raise ValueError(
+                f"grpo.warmup_steps={self.grpo.warmup_steps} with grpo.lr_scheduler_type='constant', which has no warm-up: take "
+                "'constant_with_warmup', or 0 steps"
+            )
         rollouts = self.grpo.questions_per_step * self.grpo.num_generations
         rule = f"must divide questions_per_step × num_generations = {rollouts}"
         if rollouts % self.grpo.gradient_accumulation_steps:
@@ -116,13 +121,14 @@ class RunConfig(Strict):
                 )
 
     def _ring_can_resume(self) -> None:
-        """Raises ValueError unless agents on a ring always have a checkpoint in common: each may be one step ahead of its
-        peer, so the first up to N - 1 ahead of the last."""
+        """Raises ValueError unless agents on a ring always have a checkpoint in common: each may be one batch of rollouts ahead
+        of its peer, so the first up to N - 1 of them ahead of the last."""
         every, keep = self.checkpoints.every_steps, self.checkpoints.keep
-        if self.has_ring and every and keep < (needed := 1 + math.ceil((len(self.agents) - 1) / every)):
+        apart = (len(self.agents) - 1) * self.grpo.num_iterations
+        if self.has_ring and every and keep < (needed := 1 + math.ceil(apart / every)):
             raise ValueError(
                 f"checkpoints.keep={keep} with checkpoints.every_steps={every} and {len(self.agents)} agents on a ring: agents "
-                f"may be {len(self.agents) - 1} steps apart, so at least {needed} are needed for one that all have; raise either"
+                f"may be {apart} steps apart, so at least {needed} are needed for one that all have; raise either"
             )
 
     def _signals_fit(self) -> None:

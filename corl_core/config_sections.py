@@ -190,7 +190,9 @@ class GRPOSettings(Strict):
         1, ge=1, description="Slices a step's rollouts are split into for the update, to save memory."
     )
     loss_type: Literal["bnpo", "dapo", "grpo", "dr_grpo"] = Field(
-        "bnpo", description="How token losses are averaged (TRL): bnpo is the mean over the step's completion tokens."
+        "bnpo",
+        description="How token losses are averaged (TRL): bnpo is the mean over the completion tokens of a step, or of each of "
+        "its slices, whose means are then averaged.",
     )
     scale_rewards: Literal["group", "batch", "none"] = Field(
         "group", description="Whose standard deviation divides the advantages."

@@ -24,6 +24,7 @@ class Step:
     rewards: tuple[tuple[float, ...] | None, ...]  # (P,) groups of K; None: unlabelled
     truths: tuple[str | None, ...]  # (P,) canonical true answers; None: unknown
     min_share: float = 0.0  # vote share below which a vote does not count
+    is_sum: bool = False  # rewards are a weighted sum of signals
     outcomes: tuple[str, ...] = ()  # (P*V,) how reading each completion went: see `answers.Reading`
 
 
@@ -117,8 +118,8 @@ def vote_accuracy(step: Step) -> float | None:
 
 
 def _reward_and_truth(step: Step) -> list[tuple[float, float]]:
-    """Each rollout's reward and the one the truth would give; [] where rewards are not 0 or 1."""
-    if not {value for group in _labelled(step) for value in group} <= {0.0, 1.0}:
+    """Each rollout's reward and the one the truth would give; [] where rewards are not 0 or 1, or are by chance."""
+    if step.is_sum or not {value for group in _labelled(step) for value in group} <= {0.0, 1.0}:
         return []
     return [
         (value, float(key is not None and key == truth))

@@ -72,6 +72,8 @@ _TABLE = [
     Metric("loss", "Loss", "", "agent",
            "TRL's policy loss; about zero by construction when each batch is used once at beta = 0."),
     Metric("grad_norm", "Gradient norm", "", "agent", "Norm of the gradient before clipping."),
+    Metric("kl", "KL divergence", "nats", "agent",
+           "Divergence from the base model (the k3 estimate), averaged over completion tokens, where there is a KL penalty."),
     Metric("learning_rate", "Learning rate", "", "agent", "Learning rate of the update."),
     Metric("generate_time_s", "Time sampling", "s", "agent", "Part of a step spent sampling completions."),
     Metric("grade_time_s", "Time grading", "s", "agent", "Part of a step spent parsing answers, voting and rewarding."),

@@ -171,6 +171,7 @@ def test_a_lora_run_that_was_stopped_goes_on_bit_for_bit(method, beta, small_run
     assert 0 < min(checkpoints.resume_steps(run).values()) < 32
     launch.reopen(run)
     finished(run)
+    assert all(("kl" in line["metrics"]) is (beta > 0) for line in read(journal) if line["event"] == "step")
     for name in "ab":
         ours, theirs = (
             load_file(one.agent_path(name) / "model" / "adapter" / "adapter_model.safetensors") for one in (whole, run)

@@ -84,6 +84,19 @@ def test_a_mistake_is_explained(override, message):
         load_config("demo", [override])
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        # three agents, each one batch of four updates ahead of the next: checkpoints 80 and 84 of the first, 88 of the last
+        (["grpo.num_iterations=4", "checkpoints.every_steps=4"], "agents may be 8 steps apart, so at least 3 are needed"),
+        (["grpo.warmup_steps=5", "grpo.lr_scheduler_type=constant"], "no warm-up: take 'constant_with_warmup'"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_explained(overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config("demo", overrides)
+
+
 def test_corl_needs_two_agents_and_says_what_else_to_do():
     with pytest.raises(ConfigError, match=r"needs at least 2 agents and has 1.*ttrl"):
         load_config("demo", ["agents=[{name: a, model: 'tiny:llama'}]"])

@@ -74,6 +74,11 @@ def test_a_lucky_hit_is_told_apart_by_the_false_reward_rate():
     assert d.pseudo_label_accuracy(record) == 0
 
 
+def test_rewards_of_a_sum_are_not_compared_with_those_of_the_truth_even_where_they_are_0_or_1():
+    record = replace(step([["1", "1", "2"]], ["1"], ["1"]), is_sum=True)
+    assert d.reward_accuracy(record) is None and d.false_reward_rate(record) is None
+
+
 def test_without_truth_the_metrics_that_need_it_are_absent():
     names = set(d.agent_metrics(step([["1", "1"]], ["1"], [None])))
     assert names == {name for name in d.AGENT_METRICS if not METRICS[name].needs_truth}

@@ -64,9 +64,9 @@ def test_an_unlabelled_group_has_no_reward_and_no_advantage(run):
 
 
 def test_with_batch_scaling_the_std_is_that_of_the_whole_step(tmp_path):
-    draws = [{"step": 0, "id": name, "a": ("1 1 2 2", label)} for name, label in (("p", "1"), ("q", "3"))]
+    draws = [{"step": 0, "id": name, "a": ("1 1 2 2", label)} for name, label in (("p", "1"), ("q", "3"), ("r", ""))]
     run = made_run(tmp_path, draws, small_config(k=4, grpo={"scale_rewards": "batch"}))
-    # rewards 1 1 0 0 and 0 0 0 0: mean 1/4, sum of squares 2·9/16 + 6·1/16 = 3/2, std sqrt(3/2 / 7)
+    # rewards 1 1 0 0 and 0 0 0 0, and a group without a label: mean 1/4, sum of squares 2·9/16 + 6·1/16 = 3/2, std sqrt(3/2 / 7)
     assert read_groups(run, 0, "p")[0][0].rollouts[0].advantage == pytest.approx(0.5 / ((1.5 / 7) ** 0.5 + 1e-4))
 
 

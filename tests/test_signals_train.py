@@ -188,6 +188,13 @@ def test_a_weighted_sum_has_a_curve_for_each_signal_and_adds_them(trained):
     assert set(rows(run)["reward"].dropna().unique()) <= {0.0, 0.25, 1.0, 1.25}
 
 
+def test_it_trains_where_trl_gets_no_reward_for_groups_without_a_label(trained):
+    run = trained("ttrl", vote__min_share=0.5, grpo__scale_rewards="batch")
+    found = [(line["metrics"]["labeled_frac"], line["metrics"]["grad_norm"]) for line in steps(run)]
+    assert any(0 < labelled < 1 and norm > 0 for labelled, norm in found), found
+    assert "returned None" not in run.log_tail("a", 100_000)
+
+
 def test_the_checkpoint_with_the_best_peer_agreement_is_kept_and_the_rule_is_written_down(trained):
     run = trained("corl", eval__num_questions=12, eval__every_steps=1, eval__checkpoint="peer_agreement")
     cohort = [line for line in Tail(run.journal_paths()[""]).read() if line["event"] == "eval"]

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from corl_core import extras
 from corl_core.config import ConfigError, load_config
 from corl_core.config_models import RolloutSettings
+from corl_core.training.trainer import grpo_arguments
 from corl_core.training.vllm_rollouts import LAUNCHERS, VllmSampler, _turn_to_start
 
 PROMPTS = ["47+38=", "9*3="]
@@ -79,6 +80,10 @@ def test_engines_of_one_card_start_one_after_another(base_models, monkeypatch, t
         thread.join(3)
         assert thread.is_alive() and not made
     wait_for(lambda: made, "the second engine")
+
+
+def test_the_update_weighs_single_tokens_as_the_released_code_does(small_run, tmp_path):
+    assert grpo_arguments(small_run(), tmp_path, 0, use_cpu=True).vllm_importance_sampling_mode == "token_truncate"
 
 
 def test_weights_are_sent_only_when_they_have_changed(base_models, monkeypatch):

@@ -3,8 +3,8 @@
     advantage = (r − mean of the group) / (std of the group + 1e-4),    std with K − 1 in its denominator
 
 as TRL's GRPOTrainer computes it for `scale_rewards: group` (arXiv 2402.03300, Eq. 3, but for the 1e-4 and the sample
-std); with `batch` the std is that of all rewards of the step, with `none` there is no divisor. Only the rollouts that were
-trained on have one; a group without a label has reward 0 throughout, hence advantage 0.
+std); with `batch` the std is that of all rewards of the step's labelled groups, with `none` there is no divisor. Only the
+rollouts that were trained on have one; a group without a label has no reward, hence advantage 0.
 """
 
 from collections import Counter
@@ -98,11 +98,11 @@ def _key(rollout: Rollout) -> str | None:
 
 
 def _batch_std(shard: Shard, step: int, scale: str) -> float:
-    """The std of a step's rewards where the advantages need it: unlabelled rollouts have reward 0."""
+    """The std of a step's rewards where the advantages need it: those of labelled groups."""
     if scale != "batch":
         return 0.0
     rows = read(shard, ("reward", "trained"), step).to_pylist()
-    rewards = [row["reward"] or 0.0 for row in rows if row["trained"] in (True, None)]
+    rewards = [row["reward"] for row in rows if row["reward"] is not None and row["trained"] in (True, None)]
     return stdev(rewards) if len(rewards) > 1 else 0.0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from corl_core.answers import Reading, read
 from corl_core.config import RunConfig
 from corl_core.diagnostics import Step
+from corl_core.methods import WEIGHTED
 from corl_core.rewards.batch import Batch, Scored, Signal
 from corl_core.rewards.weighted import combine
 from corl_core.training.clock import Clock
@@ -47,7 +48,8 @@ class StepScorer:
                  clock: Clock, ranks: Ranks | None = None):  # fmt: skip
         self._recorder, self._signals, self._config, self._clock = recorder, signals, config, clock
         self._ranks = ranks or Ranks()
-        self._weights = config.signal.weights or dict.fromkeys(config.signals, 1.0)
+        self._is_sum = config.method == WEIGHTED
+        self._unlabelled = None if config.grpo.scale_rewards == "batch" else 0.0  # TRL's batch is then the labelled groups
         self._questions = {asked.question.id: asked.question for asked in layout}
         self._truths = {id: truth_key(question.answer) for id, question in self._questions.items()}
         self._samples: Samples | None = None
@@ -61,9 +63,10 @@ class StepScorer:
     def score(
         self, prompts: list[str], completions: list[str], question_id: list[str], paraphrased: list[bool], trainer_state: Any,
         **_: Any,
-    ) -> list[float]:  # fmt: skip
-        """Rewards of this rank's rollouts of a step, groups contiguous over the ranks. An unlabelled group gets 0 throughout:
-        the same (absent) gradient as no reward at all, and it is left out of the recorded reward."""
+    ) -> list[float | None]:  # fmt: skip
+        """Rewards of this rank's rollouts of a step, groups contiguous over the ranks. An unlabelled group has no gradient and is
+        left out of the recorded reward. TRL gets 0 for it throughout, and None where its rewards would be in the standard
+        deviation that scales the others."""
         mine = self._completions(prompts, question_id, paraphrased)
         everybody = self._ranks.gather(mine)  # (P*V,)
         rewards = self._ranks.from_first(lambda: self._score(everybody, trainer_state.global_step))
@@ -89,19 +92,19 @@ class StepScorer:
             )  # fmt: skip
         return made
 
-    def _score(self, rows: list[Completion], step: int) -> list[float]:
+    def _score(self, rows: list[Completion], step: int) -> list[float | None]:
         """The reward of every completion, (P*V,), and the record of the step."""
         with self._clock.timed("grade_time_s"):
             readings = [read(row.text) for row in rows]
             batch = self._batch(rows, readings, step)
         parts = {name: signal(batch) for name, signal in self._signals.items()}
-        scored = combine(parts, self._weights) if len(parts) > 1 else next(iter(parts.values()))
+        scored = combine(parts, self._config.signal.weights) if self._is_sum else next(iter(parts.values()))
         with self._clock.timed("log_time_s"):
             self._ids = list(batch.question_ids)
             self._record = self._step(rows, readings, batch, scored)
-            self._measured = _completion_metrics(rows) | _signal_means(parts)
+            self._measured = _completion_metrics(rows) | (_signal_means(parts) if self._is_sum else {})
             self._recorder.rollouts(step, self._rows(rows, readings, scored))
-        return [value for group in scored.rewards for value in (group or (0.0,) * self._config.num_samples)]
+        return [value for group in scored.rewards for value in (group or (self._unlabelled,) * self._config.num_samples)]
 
     def _batch(self, rows: list[Completion], readings: list[Reading], step: int) -> Batch:
         size = self._config.num_samples
@@ -138,12 +141,13 @@ class StepScorer:
             rewards=rewards,
             truths=tuple(self._truths[question] for question in batch.question_ids),
             min_share=self._config.vote.min_share,
+            is_sum=self._is_sum,
             outcomes=tuple(reading.outcome for reading in readings),
         )
 
     def finish(self, step: int, logs: dict[str, float], tokens: int) -> dict[str, float]:
         """Writes the step down, once its update is done; returns its metrics ({} when it reused older rollouts)."""
-        measured = {name: float(logs[name]) for name in ("loss", "grad_norm", "learning_rate") if name in logs}
+        measured = {name: float(logs[name]) for name in ("loss", "grad_norm", "learning_rate", "kl") if name in logs}
         measured["step_time_s"] = self._clock.elapsed_s
         if not self._ranks.first:
             return {}
@@ -199,8 +203,6 @@ def _completion_metrics(rows: Sequence[Completion]) -> dict[str, float]:
 
 
 def _signal_means(parts: Mapping[str, Scored]) -> dict[str, float]:
-    """Of a weighted sum, each signal's own mean reward over the groups that it labels; {} where there is one signal."""
-    if len(parts) < 2:
-        return {}
+    """Of a weighted sum, each signal's own mean reward over the groups that it labels."""
     known = {name: [value for group in part.rewards if group for value in group] for name, part in parts.items()}
     return {f"reward/{name}": fmean(values) for name, values in known.items() if values}

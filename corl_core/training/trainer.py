@@ -6,6 +6,7 @@ are most of a batch), and equal rollouts of a group are one row with the sum of 
 because it is scaled back to the full batch's token (or row) count.
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,9 @@ from trl import GRPOConfig, GRPOTrainer
 
 from corl_core.config import AgentConfig, RunConfig
 from corl_core.runs import checkpoints
+
+# Of rewards that are None, those of unlabelled groups, TRL prints one in full at every step; a metric counts them.
+logging.getLogger("trl.trainer.grpo_trainer").addFilter(lambda record: "returned None" not in record.getMessage())
 
 
 class CohortTrainer(GRPOTrainer):
@@ -43,7 +47,7 @@ class CohortTrainer(GRPOTrainer):
         return super()._compute_loss(model, _trim(kept)) * self._share(inputs, rows)
 
     def correct_for_vllm(self) -> None:
-        """vLLM's log-probabilities are not quite the model's: TRL weighs each completion by the ratio (importance sampling). The
+        """vLLM's log-probabilities are not quite the model's: TRL weighs each token by the ratio (importance sampling). The
         weights are sent by the sampler, so what TRL calls for that does nothing."""
         self.use_vllm, self._last_loaded_step = True, -1
         self.vllm_generation = SimpleNamespace(sync_weights=lambda: None)
@@ -131,6 +135,7 @@ def grpo_arguments(
         num_iterations=grpo.num_iterations,
         loss_type=grpo.loss_type,
         scale_rewards=grpo.scale_rewards,
+        vllm_importance_sampling_mode="token_truncate",  # as released; TRL's default drops or fades out whole long completions
         bf16=grpo.bf16,
         gradient_checkpointing=grpo.gradient_checkpointing,
         shuffle_dataset=False,
