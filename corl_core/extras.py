@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from corl_core.config import ConfigError, RunConfig
+from corl_core.forecast.split import accelerate_values
 
 REMEDIES = {
     "vllm": "pip install '.[vllm]' in this project, on a Linux machine with a GPU, or use rollouts.backend='auto'",
@@ -13,6 +14,7 @@ REMEDIES = {
     "gguf": "pip install gguf",
     "bitsandbytes": "pip install bitsandbytes, or remove load_in_4bit",
     "deepspeed": "pip install deepspeed, or use parallel 'fsdp'",
+    "flash_attn": "pip install flash-attn, or kernels, or use attn_implementation 'sdpa'",
 }
 
 
@@ -37,7 +39,8 @@ def require(package: str, asked: str) -> None:
 
 
 def check(config: RunConfig) -> None:
-    """Raises MissingPackage for a run of this machine that could not start. What agents elsewhere need, their nodes say."""
+    """Raises MissingPackage for a run of this machine that could not start, and ConfigError for a file of Accelerate's that is
+    none. What agents elsewhere need, their nodes say."""
     for package, asked in _asked(config):
         require(package, asked)
 
@@ -57,3 +60,7 @@ def _asked(config: RunConfig) -> Iterator[tuple[str, str]]:
             yield "bitsandbytes", f"{where} lora.load_in_4bit=True, which"
         if agent.placement.parallel == "deepspeed":
             yield "deepspeed", f"{where} placement.parallel='deepspeed', which"
+        elif str(accelerate_values(agent).get("distributed_type", "")).upper() == "DEEPSPEED":
+            yield "deepspeed", f"{where} placement.accelerate_config='{agent.placement.accelerate_config}', which"
+        if agent.attn_implementation == "flash_attention_2" and lacks("kernels"):  # transformers takes either
+            yield "flash_attn", f"{where} attn_implementation='flash_attention_2', which"

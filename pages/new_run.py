@@ -87,7 +87,7 @@ with summary:
         st.error("Some fields need another value: see the notes in red.", icon=":material/error:")
     else:
         st.caption(draft.cost(now.config))
-        forecast.show(now.config)
+        refusal = forecast.show(now.config) or refusal
     with st.container(horizontal=True):
         actions.launch_button("Launch", now.config, "launch", refusal)
         queue_add.button(now.config, refusal)

@@ -10,13 +10,16 @@ from small_shape import SMALL, agent
 from corl_core.bench import shapes
 from corl_core.cli import main
 from corl_core.config import ConfigError, RunConfig, load_config
+from corl_core.config_models import PlacementSettings
 from corl_core.forecast import cards, report
+from corl_core.forecast import probe as probing
 from corl_core.forecast.cards import Gpu, Rates
 from corl_core.forecast.device import device_for, memory_size
 from corl_core.forecast.duration import decode_s, forward_flops
 from corl_core.forecast.memory import GIB, Holding
 from corl_core.forecast.models import known, shape_of
-from corl_core.forecast.plan import EVAL_ROWS, Device, forecast, work_of
+from corl_core.forecast.plan import EVAL_ROWS, Device, forecast, held_out_work, work_of
+from corl_core.forecast.probe import Probe
 from corl_core.forecast.remedies import remedies
 from corl_core.forecast.shape import from_config
 from corl_core.tiny_names import FAMILIES
@@ -103,7 +106,7 @@ def test_evaluation_counts_where_it_samples_more_at_once():
 
     assert EVAL_ROWS == evaluate.ROWS_AT_ONCE
     config = load_config("demo")  # 8 × 8 completions a step, 252 × 8 in an evaluation, 512 at once
-    assert work_of(config, 1, 24).sampled_rows == 512
+    assert held_out_work(config, work_of(config, 1, 24)).sampled_rows == 512
     without = config.model_copy(update={"eval": config.eval.model_copy(update={"num_questions": 0})})
     assert work_of(without, 1, 24).sampled_rows == 64
 
@@ -211,3 +214,58 @@ def test_the_command_refuses_what_cannot_fit(capsys, tmp_path):
 )
 def test_a_time_is_told_as_precisely_as_it_is_of_use(value, words):
     assert report.hours(value) == words
+
+
+@pytest.mark.parametrize("preset", ["qwen2.5-3b-x-llama-3.2-3b", "qwen2.5-7b-x-llama-3.1-8b", "ring-qwen3-1.7b"])
+def test_evaluating_takes_time_and_memory_and_never_saves_any(preset):
+    device = Device(tuple(Gpu(str(n), "H200", 140 * GIB) for n in range(8)), {2: cards.card_rates("H200", 2)})
+    found = [forecast(load_config(preset, [f"eval.num_questions={number}"]), device) for number in (0, 50, 500)]
+    assert found[0].hours < found[1].hours < found[2].hours
+    assert found[0].step.seconds == pytest.approx(found[2].step.seconds)  # a step of training is what it is
+    for without, with_it in zip(found[0].agents, found[2].agents, strict=True):
+        assert without.work == with_it.work and without.memory.peak <= with_it.memory.peak
+
+
+@pytest.mark.parametrize("preset", ["qwen2.5-3b-x-llama-3.2-3b", "ring-qwen3-1.7b"])
+def test_the_papers_pairs_fit_the_eight_gpus_of_80_gb_that_their_presets_name(preset):
+    sheet = cards.CARDS["H100"]
+    device = Device(tuple(Gpu(str(n), "H100", sheet.memory) for n in range(8)), {2: cards.card_rates("H100", 2)})
+    assert forecast(load_config(preset), device).fits
+
+
+def test_vllm_that_takes_too_much_may_take_less_or_be_left_out():
+    config = load_config("small-1.5b-pair", ["rollouts.backend=vllm", "rollouts.vllm_gpu_memory_utilization=0.6", "device=cuda"])
+    device = Device((Gpu("0", "H200", 140 * GIB),), {2: cards.card_rates("H200", 2)})
+    agents = [agent.model_copy(update={"placement": PlacementSettings()}) for agent in config.agents]
+    config = config.model_copy(update={"agents": agents})
+    words = [one.words for one in remedies(config, device)]
+    assert any(text.startswith("a share of 0.") for text in words) and "sample without vLLM" in words
+
+
+def test_what_a_name_means():
+    for asked, key in (("A100 80GB", "A100 80GB"), ("NVIDIA A100 80GB PCIe", "A100 80GB"), ("A100-80GB-PCIe", "A100 80GB"),
+                       ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"), ("a100", "A100"), ("4090", "RTX 4090")):  # fmt: skip
+        assert cards.card(asked)[0] == key
+    assert cards.card("0") is None and cards.card("00") is None and cards.card("") is None
+    assert known("CohereLabs/tiny-aya-global") is None and known("tiny") is None
+    assert known("SmolLM2-135M-Instruct.Q4_1.gguf") == "smollm2-135m"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--gpus", "0"], ["--gpus", "-1"], ["--prompt-tokens", "0"], ["--probe-steps", "0"], ["--probe-steps", "x"]]
+)
+def test_numbers_that_mean_nothing_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["forecast", "demo", *arguments])
+    assert caught.value.code == 2 and "is not a whole number of at least 1" in capsys.readouterr().err
+
+
+def test_what_is_not_forecast_is_measured_where_that_is_asked_for(tmp_path, capsys, monkeypatch):
+    (tmp_path / "config.json").write_text('{"model_type": "mixtral", "num_local_experts": 8, "num_hidden_layers": 2}')
+    asked = ["forecast", "small-1.5b-pair", "--set", f"agents.0.model={tmp_path}", "--set", "agents.1.model=tiny:llama"]
+    assert main(asked) == 2 and "--probe measures it" in capsys.readouterr().err
+    made = Probe(4, 1.0, {"sampling": 0.5, "grading": 0.0, "exchange": 0.0, "update": 0.5}, 9.0, 10, 0, 0.0, {})
+    monkeypatch.setattr(probing, "probe", lambda config, steps: made)
+    assert main([*asked, "--probe"]) == 0
+    said = capsys.readouterr()
+    assert "measured over 4 steps here" in said.out and "not forecast: " in said.err

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
+from corl_core.config import ConfigError
+
 
 def now(device: str) -> float:
     """On a CPU the time of this process alone, by one thread, for other work on the machine would spoil a comparison."""
@@ -46,3 +48,9 @@ def without_cudnn() -> Iterator[None]:
         yield
     finally:
         torch.backends.cuda.enable_cudnn_sdp(was)
+
+
+def require(device: str, remedy: str = "take --device cpu") -> None:
+    """Raises ConfigError where this machine has no such device."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"--device cuda: there is no GPU here that torch can use; {remedy}")

@@ -10,7 +10,9 @@ import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
+from corl_core.bench import machine
 from corl_core.bench.shapes import SHAPES
+from corl_core.config import ConfigError
 from corl_core.forecast.memory import GIB, Holding, Memory, Work, memory
 from corl_core.forecast.shape import from_config
 
@@ -98,6 +100,10 @@ class Row:
 
 def measure(device: str, only: list[str] | None = None) -> list[Row]:
     """`only`: shapes to measure. A setting that fails is told as such, and the others go on; each is told on stderr when done."""
+    if unknown := set(only or ()) - {setting.shape for setting in SETTINGS}:
+        shapes = ", ".join(dict.fromkeys(setting.shape for setting in SETTINGS))
+        raise ConfigError(f"--shapes {min(unknown)}: no such shape; there are {shapes}")
+    machine.require(device, "take --device trace")
     rows = []
     for setting in SETTINGS:
         if only is None or setting.shape in only:

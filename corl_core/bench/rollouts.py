@@ -15,7 +15,7 @@ import torch
 from transformers import BatchEncoding, GenerationConfig, PreTrainedModel
 
 from corl_core.bench import shapes
-from corl_core.bench.machine import now, read_seconds, reset_peak, without_cudnn
+from corl_core.bench.machine import now, read_seconds, require, reset_peak, without_cudnn
 from corl_core.bench.telling import versions
 from corl_core.config import ConfigError
 from corl_core.training.rollout import Sampler
@@ -227,8 +227,7 @@ def check(setting: Setting) -> None:
     """Raises ConfigError."""
     if setting.rows % GROUP:
         raise ConfigError(f"--rows {setting.rows}: must be a multiple of {GROUP}, the completions of a prompt")
-    if setting.device == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("--device cuda: there is no GPU here that torch can use; take --device cpu")
+    require(setting.device)
     if not setting.model.startswith("tiny:"):
         shapes.shape(setting.model)
 

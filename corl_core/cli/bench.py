@@ -9,7 +9,9 @@ from typing import TypeVar
 
 from corl_core.bench.telling import tell, versions
 from corl_core.cli import bench_placement, bench_scale
+from corl_core.cli.numbers import at_least, multiple_of
 from corl_core.cli.runs import add_overrides
+from corl_core.config import ConfigError
 
 T = TypeVar("T")
 WAYS = ("products", "kernel", "efficient", "cudnn")  # to compute attention
@@ -24,27 +26,27 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     demo = what.add_parser("demo", parents=[common], help="what each demo preset learns, over seeds")
     demo.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     demo.add_argument("--presets", nargs="+", default=None, metavar="PRESET")
-    demo.add_argument("--jobs", type=int, default=1, help="runs at a time; each agent wants a core (default: 1)")
+    demo.add_argument("--jobs", type=at_least(1), default=1, help="runs at a time; each agent wants a core (default: 1)")
     demo.set_defaults(run=_demo)
     methods = what.add_parser("methods", parents=[common], help="every method and cohort design on the demo task, over seeds")
     methods.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     methods.add_argument("--arms", nargs="+", default=None, metavar="NAME", help="only the arms whose name has this in it")
-    methods.add_argument("--jobs", type=int, default=1, help="runs at a time; each agent wants a core (default: 1)")
+    methods.add_argument("--jobs", type=at_least(1), default=1, help="runs at a time; each agent wants a core (default: 1)")
     methods.set_defaults(run=_methods)
     pairs = what.add_parser("pairs", parents=[common], help="the cohort picker's predictions against training")
     pairs.add_argument("--seeds", type=int, nargs="+", default=[0])
-    pairs.add_argument("--rings", type=int, default=8, help="rings of three to train beside every pair (default: 8)")
-    pairs.add_argument("--models", type=int, default=6, help="only the pairs of the first so many base models (default: 6, all)")
-    pairs.add_argument("--jobs", type=int, default=1, help="runs at a time; each agent wants a core (default: 1)")
+    pairs.add_argument("--rings", type=at_least(0), default=8, help="rings of three to train beside every pair (default: 8)")
+    pairs.add_argument("--models", type=at_least(2), default=6, help="pairs of the first so many base models (default: 6, all)")
+    pairs.add_argument("--jobs", type=at_least(1), default=1, help="runs at a time; each agent wants a core (default: 1)")
     pairs.set_defaults(run=_pairs)
     engine = what.add_parser("engine", parents=[common], help="a cohort of two beside two plain TRL trainers")
-    engine.add_argument("--steps", type=int, help=f"steps of each run (default: {STEPS}; with --model {ALONE_STEPS})")
-    engine.add_argument("--repeats", type=int, default=3, help="times each arm runs (default: 3)")
+    engine.add_argument("--steps", type=at_least(1), help=f"steps of each run (default: {STEPS}; with --model {ALONE_STEPS})")
+    engine.add_argument("--repeats", type=at_least(1), default=3, help="times each arm runs (default: 3)")
     engine.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     engine.add_argument("--model", default=None, help="a shape, e.g. qwen2.5-3b: agents alone, beside plain TRL ones")
-    engine.add_argument("--agents", type=int, default=1, help="with --model: agents at once (default: 1)")
-    engine.add_argument("--rows", type=int, default=128, help="with --model: completions a step (default: 128)")
-    engine.add_argument("--tokens", type=int, default=256, help="with --model: tokens of each (default: 256)")
+    engine.add_argument("--agents", type=at_least(1), default=1, help="with --model: agents at once (default: 1)")
+    engine.add_argument("--rows", type=multiple_of(8), default=128, help="with --model: completions a step (default: 128)")
+    engine.add_argument("--tokens", type=at_least(1), default=256, help="with --model: tokens of each (default: 256)")
     engine.add_argument("--arms", nargs="+", choices=["plain", "plain-no-cudnn", "engine", "engine-no-cudnn"],
                         default=["plain", "engine"],
                         help="with --model: what to compare (default: plain engine)")  # fmt: skip
@@ -54,7 +56,7 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     bench_placement.add(what, common)
     _add_learn(what, common)
     answers = what.add_parser("answers", parents=[common], help="seconds to read and key answers")
-    answers.add_argument("--answers", type=int, default=10_000, dest="num_answers", help="how many (default: 10000)")
+    answers.add_argument("--answers", type=at_least(1), default=10_000, dest="num_answers", help="how many (default: 10000)")
     answers.set_defaults(run=_answers)
     for verb in (demo, methods, pairs, engine):
         add_overrides(verb)
@@ -63,12 +65,12 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
 def _add_rollouts(what: argparse._SubParsersAction, common: argparse.ArgumentParser) -> None:
     rollouts = what.add_parser("rollouts", parents=[common], help="sampling: transformers' generate beside this engine's paths")
     rollouts.add_argument("--model", default="tiny:llama", help="a shape, e.g. qwen2.5-3b, or tiny:FAMILY (default: tiny:llama)")
-    rollouts.add_argument("--rows", type=int, default=128, help="completions at once, 8 of a prompt (default: 128)")
-    rollouts.add_argument("--tokens", type=int, default=None, help="length of a completion (default: 256; tiny: 40)")
-    rollouts.add_argument("--prompt-tokens", type=int, default=None, help="length of a prompt (default: 128; tiny: 16)")
+    rollouts.add_argument("--rows", type=multiple_of(8), default=128, help="completions at once, 8 of a prompt (default: 128)")
+    rollouts.add_argument("--tokens", type=at_least(1), default=None, help="length of a completion (default: 256; tiny: 40)")
+    rollouts.add_argument("--prompt-tokens", type=at_least(1), default=None, help="length of a prompt (default: 128; tiny: 16)")
     rollouts.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     rollouts.add_argument("--dtype", choices=["float32", "bfloat16"], default=None, help="default: bfloat16 on cuda")
-    rollouts.add_argument("--repeats", type=int, default=3, help="times each arm runs; the fastest counts (default: 3)")
+    rollouts.add_argument("--repeats", type=at_least(1), default=3, help="times each arm runs; the fastest counts (default: 3)")
     rollouts.add_argument("--arms", nargs="+", choices=ROLLOUT_ARMS, default=None)
     rollouts.add_argument("--profile", action="store_true", help="also what a decode step spends its time on")
     rollouts.set_defaults(run=_rollouts)
@@ -120,8 +122,10 @@ def _pairs(arguments: argparse.Namespace) -> int:
 
 
 def _engine(arguments: argparse.Namespace) -> int:
-    from corl_core.bench import alone, engine
+    from corl_core.bench import alone, engine, machine
 
+    machine.require(arguments.device)
+    _check_engine(arguments, alone.SKIP + 1 if arguments.model else engine.SKIP + 2)
     if arguments.model is not None:
         size = (arguments.device, arguments.rows, arguments.tokens, arguments.agents)
         found = alone.bench(
@@ -139,6 +143,15 @@ def _engine(arguments: argparse.Namespace) -> int:
     else:
         print(engine.table(arms))
     return 0
+
+
+def _check_engine(arguments: argparse.Namespace, least: int) -> None:
+    """Raises ConfigError for arguments that would come to nothing."""
+    if arguments.steps is not None and arguments.steps < least:
+        raise ConfigError(f"--steps {arguments.steps}: the first steps pay for start-up and are left out; give at least {least}")
+    size = (arguments.agents, arguments.rows, arguments.tokens)
+    if arguments.model is None and size != (1, 128, 256):
+        raise ConfigError("--agents, --rows and --tokens are of agents alone: add --model, such as --model tiny")
 
 
 def _answers(arguments: argparse.Namespace) -> int:
@@ -176,12 +189,12 @@ def _add_learn(what: argparse._SubParsersAction, common: argparse.ArgumentParser
     learn = what.add_parser("learn", parents=[common], help="whether a pretrained model learns here, with and without labels")
     learn.add_argument("--model", required=True, help="a Hugging Face id or a local folder, of a small model")
     learn.add_argument("--gguf-file", help="its weights' file, of a GGUF repository or folder")
-    learn.add_argument("--steps", type=int, default=100, help="GRPO steps of each run (default: 100)")
-    learn.add_argument("--warm-up-steps", type=int, default=300, help="supervised steps before (default: 300)")
+    learn.add_argument("--steps", type=at_least(1), default=100, help="GRPO steps of each run (default: 100)")
+    learn.add_argument("--warm-up-steps", type=at_least(0), default=300, help="supervised steps before (default: 300)")
     learn.add_argument("--methods", nargs="+", choices=["ground_truth", "corl", "ttrl"], default=["ground_truth", "corl", "ttrl"])
     learn.add_argument("--seed", type=int, default=0)
     learn.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
-    learn.add_argument("--jobs", type=int, default=1, help="runs at a time, of two agents each (default: 1)")
+    learn.add_argument("--jobs", type=at_least(1), default=1, help="runs at a time, of two agents each (default: 1)")
     add_overrides(learn)
     learn.set_defaults(run=_learn)
 

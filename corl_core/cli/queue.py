@@ -7,8 +7,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from corl_core.cli.runs import add_overrides
+from corl_core.cli.runs import add_anyway, add_overrides
 from corl_core.config import load_config
+from corl_core.forecast.warning import require_room
 from corl_core.runs import grid as grids
 from corl_core.runs import grid_runs, queue, queue_dispatch
 from corl_core.runs.folder import find_run
@@ -41,6 +42,7 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     add.add_argument("--priority", type=int, default=0, metavar="N", help="higher goes first (default: 0)")
     add.add_argument("--hold", action="store_true", help="let it wait until it is released")
     add_overrides(add)
+    add_anyway(add)
     action("hold", _hold, "pass a run over until it is released")
     action("release", _release, "let a held run go on waiting")
     action("cancel", _cancel, "take a run out of the queue")
@@ -95,6 +97,7 @@ def overview(runs_dir: Path) -> dict[str, Any]:
 
 def _add(arguments: Arguments) -> int:
     config = load_config(arguments.config, arguments.overrides)
+    require_room(config, arguments.anyway)
     run = queue_dispatch.add(config, arguments.runs, arguments.priority, arguments.hold)
     return _said(arguments, {"id": run.id, "path": str(run.path), "state": run.status().state})
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from corl_core.cli.progress import follow
 from corl_core.config import load_config
-from corl_core.forecast.warning import warning
+from corl_core.forecast.warning import require_room
 from corl_core.methods import METHOD_LABELS
 from corl_core.runs import launch as runs
 from corl_core.runs.folder import Run, all_runs, find_run
@@ -26,6 +26,7 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
         verb = verbs.add_parser(name, parents=[common], help=text)
         verb.add_argument("config", help="a preset's name or a .yaml file")
         add_overrides(verb)
+        add_anyway(verb)
         verb.set_defaults(run=run)
     for name, run, text in (
         ("status", _status, "state of a run"),
@@ -48,16 +49,21 @@ def add_overrides(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help=text)
 
 
+def add_anyway(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--anyway", action="store_true", help="also where the forecast says that it cannot fit this machine")
+
+
 def _train(arguments: argparse.Namespace) -> int:
-    run = runs.launch(load_config(arguments.config, arguments.overrides), arguments.runs)
+    config = load_config(arguments.config, arguments.overrides)
+    require_room(config, arguments.anyway)
+    run = runs.launch(config, arguments.runs)
     status = follow(run, quiet=arguments.json)
     return _print(arguments, results(run)) or int(status.state != "finished")
 
 
 def _launch(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config, arguments.overrides)
-    if said := warning(config):
-        print(f"warning: {said}", file=sys.stderr)
+    require_room(config, arguments.anyway)
     return _print(arguments, summary(runs.launch(config, arguments.runs)))
 
 

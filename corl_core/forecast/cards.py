@@ -54,6 +54,7 @@ CARDS = {  # the word in a card's name → datasheet; a longer word first
     "H100": Card(989e12, 67e12, 3.35e12, 81559 * MIB),
     "B200": Card(2250e12, 80e12, 8.0e12, 183359 * MIB),
     "A100-SXM4-80GB": Card(312e12, 19.5e12, 2.04e12, 81920 * MIB),
+    "A100 80GB": Card(312e12, 19.5e12, 1.94e12, 81920 * MIB),
     "A100": Card(312e12, 19.5e12, 1.56e12, 40960 * MIB),
     "L40S": Card(362e12, 91.6e12, 0.86e12, 46068 * MIB),
     "A10G": Card(70e12, 35e12, 0.6e12, 23028 * MIB),
@@ -98,7 +99,8 @@ def parse_smi(said: str) -> dict[str, tuple[str, float, float]]:
 def card(name: str) -> tuple[str, Card] | None:
     """The card that a name means, such as 'NVIDIA H200', 'h100' or '4090'."""
     asked = _letters(name)
-    return next(((key, CARDS[key]) for key in CARDS if asked and (_letters(key) in asked or _letters(key).endswith(asked))), None)
+    ends = asked if len(asked) > 2 else "?"  # of so few letters, nothing is meant by those at the end
+    return next(((key, CARDS[key]) for key in CARDS if _letters(key) in asked or _letters(key).endswith(ends)), None)
 
 
 def _letters(name: str) -> str:

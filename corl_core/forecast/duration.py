@@ -43,8 +43,11 @@ class Step:
         return self.sampling_s + self.update_s
 
 
-def step(shape: Shape, holding: Holding, work: Work, rates: Rates, rows: int, prompts: int, eval_batches: int) -> Step:
-    """`rows` completions of `prompts` questions are sampled a step; an evaluation samples `eval_batches` × the work's rows."""
+def step(
+    shape: Shape, holding: Holding, work: Work, rates: Rates, rows: int, prompts: int, held_out: Work | None, eval_batches: int
+) -> Step:  # fmt: skip
+    """`rows` completions of `prompts` questions are sampled a step; an evaluation samples `eval_batches` × the rows of
+    `held_out`."""
     tokens = work.rows * work.micro_batches * work.length
     scored = work.rows * work.micro_batches * work.completion_tokens
     body = forward_flops(shape, tokens, work.length)
@@ -55,7 +58,7 @@ def step(shape: Shape, holding: Holding, work: Work, rates: Rates, rows: int, pr
         update += body + head
     goes = max(1, math.ceil(prompts / max(1, work.prefilled_rows)))
     sampled = goes * _sampling_s(shape, holding, rates, rows / goes, prompts / goes, work)
-    one = _sampling_s(shape, holding, rates, work.sampled_rows, work.prefilled_rows, work)
+    one = _sampling_s(shape, holding, rates, held_out.sampled_rows, held_out.prefilled_rows, held_out) if held_out else 0.0
     flops = rates.flops if holding.compiled else rates.flops * rates.as_written
     return Step(sampled * (2 if holding.teacher else 1), update / flops, eval_batches * one)
 

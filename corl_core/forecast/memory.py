@@ -53,7 +53,7 @@ class Work:
     micro_batches: int
     prompt_tokens: int
     completion_tokens: int
-    sampled_rows: int  # completions sampled at once, the most of training and evaluation
+    sampled_rows: int  # completions sampled at once
     prefilled_rows: int  # prompts read at once
 
     @property
@@ -145,8 +145,12 @@ class Memory:
         return self.peak * (1 + SLACK) + CONTEXT
 
 
-def memory(shape: Shape, holding: Holding, work: Work, gpu_bytes: float = math.inf) -> Memory:
-    """Of one process on a GPU of that size; the module's docstring names the terms."""
+def memory(
+    shape: Shape, holding: Holding, work: Work, gpu_bytes: float = math.inf, held_out: Work | None = None
+) -> Memory:  # fmt: skip
+    """Of one process on a GPU of that size; the module's docstring names the terms. `held_out`: what an evaluation samples, into
+    the same buffers."""
+    drawn = [work, held_out] if held_out else [work]
     parts = _parts(holding)
     trained = shape.adapter_parameters(holding.lora_rank, holding.lora_targets) if holding.lora_rank else shape.parameters
     trained_bytes = trained * (4 if holding.lora_rank else holding.weight)
@@ -155,7 +159,7 @@ def memory(shape: Shape, holding: Holding, work: Work, gpu_bytes: float = math.i
     widest, activations = _update(shape, holding, work, gradients)
     copied = trained if holding.weight < 4 or holding.four_bit else shape.parameters  # bfloat16 weights are shared with the copy
     copy = (2 * copied if holding.sampling_copy else 0) + _joined(shape, holding)
-    cache = _cache(shape, holding, work)
+    cache = max(_cache(shape, holding, one) for one in drawn)
     return Memory(
         weights=(frozen + trained_bytes) / parts,
         optimizer=2 * gradients,
@@ -166,7 +170,7 @@ def memory(shape: Shape, holding: Holding, work: Work, gpu_bytes: float = math.i
         buckets=gradients if holding.processes > 1 and not holding.sharded else 0,
         cache=cache,
         keeps_cache=cache <= KEPT_FRAC * gpu_bytes,
-        sampling_work=_sampling_work(shape, holding, work),
+        sampling_work=max(_sampling_work(shape, holding, one) for one in drawn),
         gradients=gradients,
         activations=activations,
         update=widest,

@@ -7,6 +7,7 @@ known shapes (`bench/shapes.py`), whose names a hub id begins with.
 import json
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +26,20 @@ def shape_of(agent: AgentConfig) -> Shape:
         return _tiny(agent.model)
     if (values := _config(agent)) is not None:
         return from_config(values, agent.model)
-    if (name := known(agent.model)) is not None:
+    if (name := known(agent.model) or known(agent.gguf_file or "")) is not None:
         return from_config(SHAPES[name], name)
+    there = Path(agent.model).expanduser().is_dir()
+    remedy = "put it there" if there else f"hf download {shlex.quote(agent.model)} config.json, or give a folder that has it"
     raise ConfigError(
         f"agent '{agent.name}': the config of model='{agent.model}' is not on this machine, and its shape is none of "
-        f"{', '.join(SHAPES)}; download its config.json, or give a folder that has it"
+        f"{', '.join(SHAPES)}; {remedy}"
     )
 
 
 def known(model: str) -> str | None:
     """The entry of SHAPES that a hub id's name is, or begins with: 'Qwen/Qwen2.5-3B-Instruct' is qwen2.5-3b."""
     name = re.sub(r"^meta-|-(math|coder)(?=-)", "", model.rstrip("/").rsplit("/", 1)[-1].lower())
-    return next((shape for shape in SHAPES if name == shape or name.startswith(f"{shape}-")), None)
+    return next((shape for shape in SHAPES if shape != "tiny" and (name == shape or name.startswith(f"{shape}-"))), None)
 
 
 def _tiny(model: str) -> Shape:

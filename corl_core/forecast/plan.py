@@ -194,11 +194,14 @@ def work_of(config: RunConfig, processes: int, prompt: int) -> Work:
     rows = grpo.questions_per_step * grpo.num_generations // processes
     sampled = grpo.questions_per_step * config.num_samples // processes
     prompts = max(1, grpo.questions_per_step // processes)
-    held_out = min(max(1, EVAL_ROWS // config.eval.num_samples), config.eval.num_questions)
-    if held_out * config.eval.num_samples > sampled:
-        sampled, prompts = held_out * config.eval.num_samples, held_out
     slices = grpo.gradient_accumulation_steps
     return Work(max(1, rows // slices), slices, prompt, grpo.max_completion_length, sampled, prompts)
+
+
+def held_out_work(config: RunConfig, work: Work) -> Work | None:
+    """What is sampled at once in an evaluation; None without one."""
+    prompts = min(max(1, EVAL_ROWS // config.eval.num_samples), config.eval.num_questions)
+    return replace(work, sampled_rows=prompts * config.eval.num_samples, prefilled_rows=prompts) if prompts else None
 
 
 def _in_goes(work: Work, shape: Shape, holding: Holding, gpu_bytes: float) -> Work:
@@ -217,9 +220,11 @@ def _agent(
     holding = holding_of(own, agent, device.on_gpu, shape.parameters)
     work = work_of(own, holding.processes, prompt[0])
     size = device.size if device.on_gpu else 0.0
+    held_out = held_out_work(own, work)
     if device.on_gpu and own.rollouts.backend != "vllm":
         work = _in_goes(work, shape, holding, size)
-    found = memory(shape, holding, work, size)
+        held_out = held_out and _in_goes(held_out, shape, holding, size)
+    found = memory(shape, holding, work, size, held_out)
     if own.rollouts.backend == "vllm" and own.rollouts.vllm_mode == "colocate" and math.isfinite(size):
         taken = own.rollouts.vllm_gpu_memory_utilization * size
         found = replace(found, cache=taken, sampling_work=0.0, keeps_cache=not own.rollouts.vllm_enable_sleep_mode)
@@ -228,16 +233,16 @@ def _agent(
     rates = device.rates.get(holding.compute)
     return AgentForecast(
         agent.name, agent.model, prompt[1], shape, holding, work, found, gpus,
-        None if rates is None else _step(own, shape, holding, work, rates), CONTEXT if device.on_gpu else HOST_BYTES,
+        None if rates is None else _step(own, shape, holding, work, held_out, rates), CONTEXT if device.on_gpu else HOST_BYTES,
     )  # fmt: skip
 
 
-def _step(config: RunConfig, shape: Shape, holding: Holding, work: Work, rates: Rates) -> Step:
+def _step(config: RunConfig, shape: Shape, holding: Holding, work: Work, held_out: Work | None, rates: Rates) -> Step:
     questions, samples = config.grpo.questions_per_step, config.num_samples
-    held_out = config.eval.num_questions * config.eval.num_samples / holding.processes
+    completions = config.eval.num_questions * config.eval.num_samples / holding.processes
     updates = duration.step(
         shape, holding, work, rates, questions * samples // holding.processes, max(1, questions // holding.processes),
-        math.ceil(held_out / work.sampled_rows),
+        held_out, math.ceil(completions / held_out.sampled_rows) if held_out else 0,
     )  # fmt: skip
     return replace(updates, sampling_s=updates.sampling_s / config.grpo.num_iterations)
 

@@ -18,6 +18,7 @@ Change = Callable[[dict[str, Any]], None]
 Try = tuple[str, Change, Device]  # in words, what it does to a configuration's values, and where it is tried
 SLICES = (2, 4, 8, 16, 32, 64, 128)
 NUM_GPUS = (2, 4, 8)
+VLLM_SHARES = (0.5, 0.4, 0.3, 0.2, 0.1)
 LORA = {"r": 16, "lora_alpha": 32}
 
 
@@ -97,11 +98,22 @@ def _kinds(config: RunConfig, device: Device) -> Iterator[list[Try]]:
     if device.on_gpu and config.rollouts.backend != "vllm":
         paged = _section("rollouts", "backend", "vllm")
         yield [("sample with vLLM, whose cache takes no more than its share", paged, device)]
+    if device.on_gpu and config.rollouts.backend == "vllm":
+        yield from _with_less_vllm(config, device)
     if not all(agent.lora for agent in config.agents):
         yield from _with_adapters(device, *sliced[2])
     if device.on_gpu:
         yield _split_over(config, device)
     yield _together(config, device)
+
+
+def _with_less_vllm(config: RunConfig, device: Device) -> Iterator[list[Try]]:
+    share = config.rollouts.vllm_gpu_memory_utilization
+    yield [
+        (f"a share of {less:g} of the GPU for vLLM", _section("rollouts", "vllm_gpu_memory_utilization", less), device)
+        for less in VLLM_SHARES if less < share
+    ]  # fmt: skip
+    yield [("sample without vLLM", _section("rollouts", "backend", "auto"), device)]
 
 
 def _with_adapters(device: Device, slices: int, sliced: Change) -> Iterator[list[Try]]:

@@ -56,10 +56,12 @@ def problems(made: Forecast, found: list[Remedy]) -> list[str]:
         verb = "needs" if len(made.places[name]) == 1 else "need"
         said.append(f"{who} {verb} {gib(made.needed[name])} on {where}, which has {gib(size)}.")
     if said and found:
-        ways = [f"{one.words} ({gib(one.needed)}; {one.settings})" for one in found]
+        here = len(made.device.gpus)
+        more = {one: f"; on {one.gpus} GPUs in all" if one.gpus > here else "" for one in found}
+        ways = [f"{one.words} ({gib(one.needed)}{more[one]}; {one.settings})" for one in found]
         said.append(f"It would fit with: {'; or '.join(ways)}.")
     elif said:
-        said.append("No single remedy that is known here makes it fit: use smaller models, or more of them together.")
+        said.append("No single remedy that is known here makes it fit: use smaller models, or several remedies together.")
     return said
 
 

@@ -89,9 +89,9 @@ def from_config(config: Mapping[str, Any], name: str) -> Shape:
     kind = str(config.get("model_type", ""))
     found = {ours: next((config[key] for key in keys if config.get(key)), None) for ours, keys in NAMES.items()}
     if missing := [NAMES[ours][0] for ours, value in found.items() if not isinstance(value, int)]:
-        raise ConfigError(f"model='{name}' cannot be forecast: its config.json has no {missing[0]}; measure it with --probe")
+        raise ConfigError(f"model='{name}' cannot be forecast: its config.json has no {missing[0]}; --probe measures it")
     if any((config.get(key) or 0) > 1 for key in ("num_experts", "num_local_experts", "n_routed_experts")):
-        raise ConfigError(f"model='{name}' is a mixture of experts, which the forecast does not know; measure it with --probe")
+        raise ConfigError(f"model='{name}' is a mixture of experts, which the forecast does not know; --probe measures it")
     gated, hidden, heads = kind not in PLAIN_MLP, found["hidden"], found["heads"]
     plain = not gated
     return Shape(

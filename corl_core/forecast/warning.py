@@ -1,15 +1,17 @@
-"""What is said before a run that cannot fit the GPUs of this machine is started."""
+"""What cannot fit this machine is not started, unless somebody who knows better says so."""
+
+import sys
 
 from corl_core.config import ConfigError, RunConfig
 from corl_core.data.questions import DataError
-from corl_core.runs.placement import visible_gpus
+from corl_core.runs.launch import LaunchError
 from corl_core.tiny_names import is_tiny
 
 
 def warning(config: RunConfig) -> str:
-    """One line, or '' where the run fits, trains on the CPU, or cannot be forecast: starting is never held up by this."""
-    elsewhere = config.device == "cpu" or config.launcher == "ray"
-    if elsewhere or all(is_tiny(agent.model) for agent in config.agents) or not visible_gpus():
+    """Why the run cannot fit this machine, and what would, in one line; '' where it fits or cannot be forecast, and for a run
+    that trains elsewhere."""
+    if config.launcher == "ray" or all(is_tiny(agent.model) for agent in config.agents):
         return ""
     from corl_core.forecast import plan, prompts, remedies, report  # numpy, which other commands need not wait for
     from corl_core.forecast.device import device_for
@@ -21,3 +23,12 @@ def warning(config: RunConfig) -> str:
     except (ConfigError, DataError):
         return ""
     return " ".join(report.problems(made, found))
+
+
+def require_room(config: RunConfig, anyway: bool) -> None:
+    """Raises LaunchError where the run cannot fit; `anyway`: it is only said."""
+    said = warning(config)
+    if said and not anyway:
+        raise LaunchError(f"{said} To start it all the same: --anyway")
+    if said:
+        print(f"warning: {said}", file=sys.stderr)

@@ -17,6 +17,7 @@ from filelock import FileLock
 from corl_core import extras
 from corl_core.config import RunConfig
 from corl_core.data.preflight import refuse_before_launch
+from corl_core.runs import at_hand
 from corl_core.runs.folder import QUEUED, Run, Status, is_alive, locked, read_status, start_of, write_status
 from corl_core.runs.inside import make_folder
 from corl_core.runs.placement import visible_gpus, wishes
@@ -31,9 +32,10 @@ class LaunchError(RuntimeError):
 
 def create(config: RunConfig, runs_dir: Path, state: str = "starting", phase: str = "") -> Run:
     """A new run folder with its configuration; nothing is started. Raises LaunchError, PlacementError for GPUs that there
-    are not, and MissingPackage."""
+    are not, MissingPackage, and ConfigError for files that there are not."""
     wishes(config, visible_gpus())
     extras.check(config)
+    at_hand.check(config)
     slug = re.sub(r"[^a-z0-9]+", "-", config.name.lower()).strip("-")[:40] or "run"
     path = Path(runs_dir) / f"{time.strftime('%Y%m%d-%H%M%S')}-{slug}-{secrets.token_hex(4)}"
     try:

@@ -22,32 +22,37 @@ from pages.components.actions import why_not_launch
 from pages.components.boundary import in_words
 from pages.components.text import plain
 
+MAY_ERR = "A forecast may be wrong, by some percent where it was measured."
 HERE, KEY = "This machine", "forecast_for"
 DEVICE_FIELDS = {"device", "threads_per_agent", "agents", "launcher"}  # what a device depends on
 DATA_FIELDS = {"seed", "agents", "data"}
 FRESH_S = 60
 
 
-def show(config: RunConfig) -> None:
-    """The forecast of a draft that is valid. A red note where this machine cannot hold it, with what would fit."""
+def show(config: RunConfig) -> str:
+    """The forecast of a draft that is valid. Where this machine cannot hold it: a red note, what would fit, and, returned, why it
+    is not to be started ("" where it is)."""
     if why_not_launch() and not all(is_tiny(agent.model) or known(agent.model) for agent in config.agents):
-        return  # a folder's config is not read for somebody who may not act
+        return ""  # a folder's config is not read for somebody who may not act
     card = _card()
     try:
-        device = _device(_part(config, DEVICE_FIELDS), None if card == HERE else card, config)
-        made, found = _forecast(config, device)
+        here = made, found = _forecast(config, _device(_part(config, DEVICE_FIELDS), None, config))
+        if card != HERE:
+            made, found = _forecast(config, _device(_part(config, DEVICE_FIELDS), card, config))
     except (ConfigError, DataError) as error:
         st.caption(f":material/memory: No forecast: {plain(in_words(error))}")
-        return
-    if not made.fits and card == HERE:
-        for said in report.problems(made, [])[: len(made.full)]:
-            st.error(plain(said), icon=":material/memory_alt:")
+        return ""
+    for said in report.problems(here[0], [])[: len(here[0].full)]:
+        st.error(plain(said), icon=":material/memory_alt:")
     with st.expander(plain(report.headline(made)), icon=":material/memory:"):
         st.selectbox("Forecast for", [HERE, *CARDS], key=KEY, bind="query-params", width=300)
         if not made.fits:
             _remedies(made, found, elsewhere=card != HERE)
         _table(made)
         st.markdown("\n".join(f"* :small[{plain(note)}]" for note in report.notes(made)))
+    if here[0].fits or config.launcher != "local" or st.checkbox("Start it all the same", key="anyway", help=MAY_ERR):
+        return ""
+    return "it cannot fit this machine; the forecast says what would, or tick 'Start it all the same'"
 
 
 def _card() -> str:

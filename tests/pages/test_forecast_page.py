@@ -41,7 +41,7 @@ def load_large(at):
 def test_the_demo_is_forecast_on_this_cpu(app, empty_store):
     at = app(empty_store, "new_run")
     assert not at.exception and "of memory" in headline(at) and "on this CPU" in headline(at)
-    assert not at.error
+    assert not at.error and not at.button(key="launch").disabled
 
 
 def test_another_card_is_forecast_without_a_red_note(app, empty_store):
@@ -57,6 +57,10 @@ def test_what_cannot_fit_is_red_and_says_what_would(app, empty_store, two_cards,
     words = " ".join(error.value for error in at.error).replace("\\", "")
     assert "'a' needs" in words and "which has 80.0 GiB" in words
     assert "What would fit" in said(at)
+    assert at.button(key="launch").disabled and at.button(key="add_to_queue").disabled
+    assert "it cannot fit this machine" in said(at).replace("\\", "")
+    at.checkbox(key="anyway").check().run()
+    assert not at.button(key="launch").disabled and not at.button(key="add_to_queue").disabled and at.error
 
 
 def test_a_model_that_is_not_known_is_a_sentence(app, empty_store, said):
