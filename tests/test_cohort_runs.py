@@ -226,12 +226,14 @@ def test_different_questions_end_the_run_with_both_names(small_run, tmp_path, mo
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("agents", "[{name: a, model: /no/where}, {name: b, model: /no/where}]", "cannot load model='/no/where'"),
+        ("agents", "[{name: a, model: EMPTY}, {name: b, model: EMPTY}]", "cannot load model='EMPTY'"),
         ("data__train", "nowhere.jsonl", "there is no such file"),
     ],
 )
 def test_what_cannot_be_loaded_fails_with_a_sentence_and_no_traceback(field, value, message, small_run, tmp_path):
-    run = launch.create(small_run(**{field: value}), tmp_path)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    run = launch.create(small_run(**{field: value.replace("EMPTY", str(empty))}), tmp_path / "runs")
     status = Supervisor(run).run()
-    assert status.state == "failed" and message in status.reason
+    assert status.state == "failed" and message.replace("EMPTY", str(empty)) in status.reason
     assert "Traceback" not in run.log_tail("a") and agents_alive() == []
