@@ -12,7 +12,7 @@ from corl_core import preflight
 from corl_core.cli import VERBS, main, parser
 from corl_core.config import load_config
 from corl_core.runs import launch
-from corl_core.runs.folder import Status, write_status
+from corl_core.runs.folder import Status, start_of, write_status
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -158,7 +158,7 @@ def test_stop_ends_a_supervisor_that_does_not_answer(tmp_path, capsys):
 
     run = launch.create(load_config("demo-pair"), tmp_path)
     hung = subprocess.Popen(["sleep", "60"])
-    created, long_ago = psutil.Process(hung.pid).create_time(), time.time() - 300
+    created, long_ago = start_of(psutil.Process(hung.pid)), time.time() - 300
     write_status(run.path, Status("running", long_ago, pid=hung.pid, pid_created=created, heartbeat=long_ago))
     assert main(["stop", run.id, "--json", "--runs", str(tmp_path)]) == 0
     assert hung.wait(5) == -9

@@ -14,7 +14,7 @@ from corl_core.config import ConfigError
 from corl_core.diversity import jobs
 from corl_core.diversity.reading import read_answers
 from corl_core.diversity.request import request
-from corl_core.runs.folder import all_runs, read_status, write_status
+from corl_core.runs.folder import all_runs, read_status, start_of, write_status
 from corl_core.runs.launch import LaunchError
 
 SMALL = ["data.prompt_template={question}", "grpo.max_completion_length=24", "device=cpu"]
@@ -67,14 +67,14 @@ def test_jobs_are_found_by_the_start_of_their_id_and_damaged_ones_hide_no_other(
 
 def test_a_process_that_is_gone_has_failed_and_one_that_runs_can_be_stopped_but_not_deleted(job):
     me = psutil.Process(os.getpid())
-    alive = read_status(job.path).__dict__ | {"state": "running", "pid": me.pid, "pid_created": me.create_time()}
+    alive = read_status(job.path).__dict__ | {"state": "running", "pid": me.pid, "pid_created": start_of(me)}
     write_status(job.path, type(read_status(job.path))(**alive))
     assert job.status().state == "running"
     with pytest.raises(LaunchError, match="stop it first"):
         jobs.delete(job)
     jobs.stop(job)
     assert job.status().state == "stopping"
-    write_status(job.path, type(read_status(job.path))(**alive | {"pid_created": me.create_time() - 100}))
+    write_status(job.path, type(read_status(job.path))(**alive | {"pid_created": start_of(me) - 100}))
     assert (job.status().state, job.status().reason) == ("failed", "the sampling process was killed")
     jobs.delete(job)
     assert not job.path.exists()

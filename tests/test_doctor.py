@@ -21,7 +21,7 @@ from corl_core.doctor import queue as queued
 from corl_core.doctor import runs as stale
 from corl_core.doctor.ports import Listener
 from corl_core.runs import queue, queue_dispatch
-from corl_core.runs.folder import read_status, write_status
+from corl_core.runs.folder import read_status, start_of, write_status
 from tests.fake_queue import add
 from tests.pages.made_runs import make_run, run_config
 
@@ -113,7 +113,7 @@ def test_a_run_that_lives_after_all_is_left_alone(tmp_path):
     run = dead_run(tmp_path)
     (finding,) = [each for each in stale.check(tmp_path) if each.repair]
     me = psutil.Process()
-    write_status(run.path, replace(read_status(run.path), pid=me.pid, pid_created=me.create_time()))
+    write_status(run.path, replace(read_status(run.path), pid=me.pid, pid_created=start_of(me)))
     assert doctor.repair([finding], tmp_path) == [f"{run.id} is running: left as it is"]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from corl_core.config import load_config
 from corl_core.runs import launch, queue, queue_dispatch
-from corl_core.runs.folder import Run, Status, read_status, write_status
+from corl_core.runs.folder import Run, Status, read_status, start_of, write_status
 from corl_core.runs.queue_dispatch import Dispatcher
 from corl_core.runs.queue_slots import Slots
 from tests.fake_queue import add, config
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def mark_alive(run: Run) -> None:
     """As a supervisor that lives: this process stands for it."""
     me = psutil.Process()
-    write_status(run.path, Status("running", time.time(), pid=me.pid, pid_created=me.create_time(), heartbeat=time.time() + 600))
+    write_status(run.path, Status("running", time.time(), pid=me.pid, pid_created=start_of(me), heartbeat=time.time() + 600))
 
 
 def finish(run: Run) -> None:
@@ -161,7 +161,7 @@ def test_a_second_supervisor_of_one_run_leaves_it_alone(tmp_path, capsys, monkey
 
     monkeypatch.setattr(supervisor, "TAKE_OVER_S", 0.1)
     run, other = launch.create(config(), tmp_path), psutil.Process().parent()
-    write_status(run.path, Status("running", time.time(), pid=other.pid, pid_created=other.create_time()))
+    write_status(run.path, Status("running", time.time(), pid=other.pid, pid_created=start_of(other)))
     before = read_status(run.path)
     with FileLock(run.path / ".supervisor.lock"):
         assert supervisor.supervise(run) == before
@@ -237,9 +237,9 @@ def test_a_pid_used_again_is_no_dispatcher(tmp_path):
     add(tmp_path, "a")
     me = psutil.Process()
     path = tmp_path / "queue" / "dispatcher.json"
-    path.write_text(json.dumps({"pid": me.pid, "pid_created": me.create_time()}))
+    path.write_text(json.dumps({"pid": me.pid, "pid_created": start_of(me)}))
     assert queue_dispatch.working(tmp_path)
-    path.write_text(json.dumps({"pid": me.pid, "pid_created": me.create_time() - 100}))
+    path.write_text(json.dumps({"pid": me.pid, "pid_created": start_of(me) - 100}))
     assert not queue_dispatch.working(tmp_path)
     path.write_text("{")
     assert not queue_dispatch.working(tmp_path)

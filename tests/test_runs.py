@@ -11,7 +11,7 @@ import pytest
 from corl_core.config import load_config
 from corl_core.runs import folder, launch
 from corl_core.runs.cohort import WINDOW, CohortMetrics
-from corl_core.runs.folder import Run, RunNotFound, Status, all_runs, find_run, find_runs, write_status
+from corl_core.runs.folder import Run, RunNotFound, Status, all_runs, find_run, find_runs, start_of, write_status
 from corl_core.runs.inside import make_folder
 from corl_core.runs.journal import Journal, Tail
 from corl_core.runs.labels import rename
@@ -56,10 +56,10 @@ def test_a_new_run_is_starting_and_knows_its_configuration(run):
 
 def test_a_run_whose_supervisor_is_gone_has_failed(run):
     me = psutil.Process()
-    alive = Status("running", time.time(), pid=me.pid, pid_created=me.create_time(), heartbeat=time.time())
+    alive = Status("running", time.time(), pid=me.pid, pid_created=start_of(me), heartbeat=time.time())
     write_status(run.path, alive)
     assert run.status().state == "running"
-    for pid, created in ((me.pid, me.create_time() - 100), (2**22 + 1, me.create_time())):  # a reused pid; no such pid
+    for pid, created in ((me.pid, start_of(me) - 100), (2**22 + 1, start_of(me))):  # a reused pid; no such pid
         write_status(run.path, Status("running", time.time(), pid=pid, pid_created=created, heartbeat=time.time()))
         assert (run.status().state, run.status().reason) == ("failed", "the supervisor was killed")
 
@@ -76,7 +76,7 @@ def test_a_supervisor_that_never_came_up_has_failed(run):
 
 def test_a_run_without_heartbeat_is_stalled_and_a_stop_shows_at_once(run):
     me = psutil.Process()
-    claim = Status("running", time.time(), pid=me.pid, pid_created=me.create_time(), heartbeat=time.time())
+    claim = Status("running", time.time(), pid=me.pid, pid_created=start_of(me), heartbeat=time.time())
     write_status(run.path, claim)
     launch.stop(run)
     assert run.status().state == "stopping"

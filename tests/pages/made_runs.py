@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from corl_core.config import RunConfig
-from corl_core.runs.folder import Run, Status, write_status
+from corl_core.runs.folder import Run, Status, start_of, write_status
 from corl_core.runs.inside import make_folder
 from corl_core.runs.journal import Journal
 from corl_core.tracking.log import RunLogger
@@ -76,7 +76,7 @@ def _status(state: str, done: int, steps: int, number: int, reason: str) -> Stat
         created=time.time() - 90 if alive else created,
         reason=reason,
         pid=process.pid,
-        pid_created=process.create_time(),
+        pid_created=start_of(process),
         step=done,
         max_steps=steps,
         started=time.time() - 60 if alive else created + 5,

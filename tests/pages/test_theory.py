@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from corl_core.runs.folder import Status, all_runs, write_status
+from corl_core.runs.folder import Status, all_runs, start_of, write_status
 from tests.made_rollouts import made_run, record, small_config
 from tests.test_theory_against_run import DRAWS
 
@@ -128,7 +128,7 @@ def test_a_run_under_way_can_be_looked_at_again(app, with_run, said):
 def test_a_run_under_way_shows_the_paths_and_the_forecast_of_what_it_has_saved(app, with_run, charts, said):
     runs_dir = with_run(state="running")
     (run,) = all_runs(runs_dir)
-    me = {"pid": os.getpid(), "pid_created": psutil.Process().create_time()}
+    me = {"pid": os.getpid(), "pid_created": start_of(psutil.Process())}
     write_status(run.path, Status("running", time.time(), heartbeat=time.time(), step=4, max_steps=100, **me))
     at = app(runs_dir, "theory", view=RUN)
     drawn = charts(at)
