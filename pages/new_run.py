@@ -93,7 +93,8 @@ with summary:
         queue_add.button(now.config, refusal)
     if now.config is not None:
         st.markdown("**Command**")
-        st.code(draft.command(now.config), language="bash", wrap_lines=True)
+        anyway = " --anyway" if st.session_state.get(forecast.ANYWAY) else ""
+        st.code(draft.command(now.config) + anyway, language="bash", wrap_lines=True)
         st.markdown("**run.yaml**")
         st.code(now.config.to_yaml(), language="yaml", wrap_lines=True)
         st.download_button(

@@ -6,7 +6,7 @@ import pytest
 
 from corl_core.cli import main
 from corl_core.config import load_config
-from corl_core.forecast.warning import require_room
+from corl_core.forecast.room import require_room
 from corl_core.runs.launch import LaunchError
 
 HUGE = {"model_type": "llama", "hidden_size": 16384, "num_hidden_layers": 126, "num_attention_heads": 128,

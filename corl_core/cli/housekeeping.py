@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from corl_core.cli.numbers import at_least
 from corl_core.runs.folder import Run, all_runs, find_run
 
 
@@ -41,19 +42,13 @@ def add_verbs(verbs: argparse._SubParsersAction, common: argparse.ArgumentParser
     prune = _verb(verbs, common, "prune", _prune, "remove checkpoints: all of finished runs, all but the newest of others")
     prune.add_argument("refs", nargs="*", metavar="RUN")
     prune.add_argument("--all", action="store_true", help="every run that has ended")
-    prune.add_argument("--keep", type=_count, metavar="N", help="keep the newest N instead")
+    prune.add_argument("--keep", type=at_least(0), metavar="N", help="keep the newest N instead")
 
 
 def _verb(verbs: Any, common: argparse.ArgumentParser, name: str, run: Any, text: str) -> argparse.ArgumentParser:
     verb = verbs.add_parser(name, parents=[common], help=text)
     verb.set_defaults(run=run)
     return verb
-
-
-def _count(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of checkpoints; give 0, 1, 2, …")
-    return int(text)
 
 
 def _rename(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from corl_core.cli.runs import add_anyway, add_overrides
 from corl_core.config import load_config
-from corl_core.forecast.warning import require_room
+from corl_core.forecast.room import require_room
 from corl_core.runs import grid as grids
 from corl_core.runs import grid_runs, queue, queue_dispatch
 from corl_core.runs.folder import find_run

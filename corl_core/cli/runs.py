@@ -10,7 +10,7 @@ from typing import Any
 
 from corl_core.cli.progress import follow
 from corl_core.config import load_config
-from corl_core.forecast.warning import require_room
+from corl_core.forecast.room import require_room
 from corl_core.methods import METHOD_LABELS
 from corl_core.runs import launch as runs
 from corl_core.runs.folder import Run, all_runs, find_run

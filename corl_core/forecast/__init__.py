@@ -14,5 +14,5 @@ a training library, so that the dashboard can use it.
     remedies     what would fit, each tried through the same forecast
     report       words, table, JSON
     probe        a few steps of the actual run, scaled
-    warning      a run that cannot fit is not started
+    room         a run that cannot fit is not started
 """

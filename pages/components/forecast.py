@@ -23,7 +23,7 @@ from pages.components.boundary import in_words
 from pages.components.text import plain
 
 MAY_ERR = "A forecast may be wrong, by some percent where it was measured."
-HERE, KEY = "This machine", "forecast_for"
+HERE, KEY, ANYWAY = "This machine", "forecast_for", "anyway"
 DEVICE_FIELDS = {"device", "threads_per_agent", "agents", "launcher"}  # what a device depends on
 DATA_FIELDS = {"seed", "agents", "data"}
 FRESH_S = 60
@@ -50,7 +50,7 @@ def show(config: RunConfig) -> str:
             _remedies(made, found, elsewhere=card != HERE)
         _table(made)
         st.markdown("\n".join(f"* :small[{plain(note)}]" for note in report.notes(made)))
-    if here[0].fits or config.launcher != "local" or st.checkbox("Start it all the same", key="anyway", help=MAY_ERR):
+    if here[0].fits or config.launcher != "local" or st.checkbox("Start it all the same", key=ANYWAY, help=MAY_ERR):
         return ""
     return "it cannot fit this machine; the forecast says what would, or tick 'Start it all the same'"
 

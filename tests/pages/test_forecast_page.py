@@ -58,9 +58,11 @@ def test_what_cannot_fit_is_red_and_says_what_would(app, empty_store, two_cards,
     assert "'a' needs" in words and "which has 80.0 GiB" in words
     assert "What would fit" in said(at)
     assert at.button(key="launch").disabled and at.button(key="add_to_queue").disabled
+    assert not any("--anyway" in code.value for code in at.code)
     assert "it cannot fit this machine" in said(at).replace("\\", "")
     at.checkbox(key="anyway").check().run()
     assert not at.button(key="launch").disabled and not at.button(key="add_to_queue").disabled and at.error
+    assert any(" --anyway" in code.value for code in at.code)  # the command does what the button does
 
 
 def test_a_model_that_is_not_known_is_a_sentence(app, empty_store, said):

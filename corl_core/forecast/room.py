@@ -8,7 +8,7 @@ from corl_core.runs.launch import LaunchError
 from corl_core.tiny_names import is_tiny
 
 
-def warning(config: RunConfig) -> str:
+def lack_of_room(config: RunConfig) -> str:
     """Why the run cannot fit this machine, and what would, in one line; '' where it fits or cannot be forecast, and for a run
     that trains elsewhere."""
     if config.launcher == "ray" or all(is_tiny(agent.model) for agent in config.agents):
@@ -27,7 +27,7 @@ def warning(config: RunConfig) -> str:
 
 def require_room(config: RunConfig, anyway: bool) -> None:
     """Raises LaunchError where the run cannot fit; `anyway`: it is only said."""
-    said = warning(config)
+    said = lack_of_room(config)
     if said and not anyway:
         raise LaunchError(f"{said} To start it all the same: --anyway")
     if said:
